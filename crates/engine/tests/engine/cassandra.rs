@@ -1,12 +1,11 @@
 //! The engine cassandra with real servers, over machines on this one's loopback addresses. Not run unless asked for: what it
 //! takes is downloaded where it is not there, and three servers in Java start.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use engine::{Configuration, NodePlace, Synchronous};
+use engine::{Configuration, NodePlace};
 
-use crate::loopback::Machines;
+use crate::shipped::{Wanted, configuration};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -14,32 +13,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[ignore = "starts three servers in Java; run with --ignored"]
 fn three_nodes_take_writes_and_none_leads_through_the_loss_and_return_of_one() {
     let test = "three_nodes_take_writes_and_none_leads_through_the_loss_and_return_of_one";
-    let cassandra = engine::registry::named("cassandra").expect("an engine that ships");
-    let found = cassandra.find(None).or_else(|_| cassandra.install(&mut |what| eprintln!("{what}")));
-    let installation = match found {
-        Ok(installation) => installation,
-        Err(error) => {
-            eprintln!("skipped: {test}: {error}");
-            return;
-        }
-    };
-    let machines = Machines::new(3);
     let place = |rack: &str| NodePlace {
         region: "dc1".to_owned(),
         zone: "a".to_owned(),
         rack: rack.to_owned(),
         host: "h1".to_owned(),
     };
-    let configuration = Configuration {
-        synchronous: Synchronous::Off,
-        settings: BTreeMap::new(),
-        port: machines.port,
-        copies: 3,
-        places: ["a-r1", "a-r2", "a-r3"].map(place).to_vec(),
-        max_connections: 200,
-    };
-    let installation = machines.reachable(installation);
-    let engine = cassandra.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
+    let places = ["a-r1", "a-r2", "a-r3"].map(place).to_vec();
+    let configuration = Configuration { copies: 3, places, ..configuration(&[]) };
+    let wanted = Wanted { engine: "cassandra", is_fetched: true, nodes: 3, configuration };
+    let Some((machines, engine)) = wanted.open(test) else { return };
     let all = machines.some(&[1, 2, 3]);
     let began = Instant::now();
     let cluster = engine.bootstrap(&all).unwrap_or_else(|error| panic!("{error}"));

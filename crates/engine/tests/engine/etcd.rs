@@ -1,51 +1,18 @@
 //! The engine etcd with a real server, where one is installed, over machines on this one's loopback addresses.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use engine::{Configuration, Engine, Node, Synchronous};
+use engine::Engine;
 
 use crate::loopback::Machines;
+use crate::shipped::{Wanted, configuration, leader};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Machines and an engine over them; nothing, and said so, where there is no etcd.
 fn engine(test: &str, nodes: u8, settings: &[(&str, &str)]) -> Option<(Machines, Box<dyn Engine>)> {
-    let etcd = engine::registry::named("etcd").expect("an engine that ships");
-    let installation = match etcd.find(None) {
-        Ok(installation) => installation,
-        Err(error) => {
-            eprintln!("skipped: {test}: {error}");
-            return None;
-        }
-    };
-    let machines = Machines::new(nodes);
-    let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let configuration = Configuration {
-        synchronous: Synchronous::Off,
-        settings: settings.collect(),
-        port: machines.port,
-        max_connections: 200,
-        copies: 1,
-        places: Vec::new(),
-    };
-    let installation = machines.reachable(installation);
-    let opened = etcd.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
-    Some((machines, opened))
-}
-
-/// Waits until the nodes agree on a leader among them.
-fn leader(engine: &dyn Engine, nodes: &[Arc<dyn Node>]) -> String {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let roles = engine.leader(nodes);
-        match roles.leader() {
-            Some(leader) if roles.silent.is_empty() => return leader.to_owned(),
-            _ => assert!(Instant::now() < deadline, "{roles:?}"),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    Wanted { engine: "etcd", is_fetched: false, nodes, configuration: configuration(settings) }.open(test)
 }
 
 #[test]
@@ -62,7 +29,7 @@ fn the_first_node_leads_and_when_it_is_lost_another_does_until_it_returns_to_fol
         (cluster.leader.as_deref(), cluster.followers.as_slice()),
         (Some("n1"), &["n2", "n3"].map(String::from)[..])
     );
-    assert_eq!(leader(engine.as_ref(), &all), "n1");
+    assert_eq!(leader(engine.as_ref(), &all, PATIENCE), "n1");
     assert!(engine.start(all[0].as_ref()).is_err_and(|error| error.to_string().contains("running already")));
 
     machines.nodes[0].power_off();
@@ -73,7 +40,7 @@ fn the_first_node_leads_and_when_it_is_lost_another_does_until_it_returns_to_fol
 
     engine.start(all[0].as_ref()).unwrap_or_else(|error| panic!("{error}"));
     engine.wait_ready(all[0].as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
-    assert!(left.iter().any(|node| node.name() == leader(engine.as_ref(), &all)));
+    assert!(left.iter().any(|node| node.name() == leader(engine.as_ref(), &all, PATIENCE)));
     for node in &all {
         engine.stop(node.as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
     }

@@ -1,12 +1,9 @@
 //! The engine galera with real servers, over machines on this one's loopback addresses. Not run unless asked for: what it takes
 //! is downloaded where it is not there.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use engine::{Configuration, Synchronous};
-
-use crate::loopback::Machines;
+use crate::shipped::{Wanted, configuration};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -14,26 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[ignore = "downloads a server where none is, and starts three; run with --ignored"]
 fn every_node_takes_writes_a_minority_says_that_it_does_not_and_all_return_after_a_loss_of_all_power() {
     let test = "every_node_takes_writes_a_minority_says_that_it_does_not";
-    let galera = engine::registry::named("galera").expect("an engine that ships");
-    let found = galera.find(None).or_else(|_| galera.install(&mut |what| eprintln!("{what}")));
-    let installation = match found {
-        Ok(installation) => installation,
-        Err(error) => {
-            eprintln!("skipped: {test}: {error}");
-            return;
-        }
-    };
-    let machines = Machines::new(3);
-    let configuration = Configuration {
-        synchronous: Synchronous::Off,
-        settings: BTreeMap::new(),
-        port: machines.port,
-        copies: 1,
-        places: Vec::new(),
-        max_connections: 200,
-    };
-    let installation = machines.reachable(installation);
-    let engine = galera.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
+    let wanted = Wanted { engine: "galera", is_fetched: true, nodes: 3, configuration: configuration(&[]) };
+    let Some((machines, engine)) = wanted.open(test) else { return };
     let all = machines.some(&[1, 2, 3]);
     let began = Instant::now();
     let cluster = engine.bootstrap(&all).unwrap_or_else(|error| panic!("{error}"));

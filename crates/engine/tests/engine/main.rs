@@ -12,4 +12,5 @@ mod install;
 mod loopback;
 mod mongodb;
 mod redis;
+mod shipped;
 mod stand_in;

@@ -1,51 +1,17 @@
 //! The engine redis with real servers and Sentinels, where they are installed, over machines on this one's loopback addresses.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use engine::{Configuration, Engine, Node, Synchronous};
-
-use crate::loopback::Machines;
+use crate::shipped::{Wanted, configuration, leader};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until every node answers and one of them leads.
-fn leader(engine: &dyn Engine, nodes: &[Arc<dyn Node>]) -> String {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let roles = engine.leader(nodes);
-        match roles.leader() {
-            Some(leader) if roles.silent.is_empty() => return leader.to_owned(),
-            _ => assert!(Instant::now() < deadline, "{roles:?}"),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 #[test]
 fn sentinels_promote_a_replica_and_a_primary_that_returns_follows_it_through_a_loss_of_all_power() {
     let test = "sentinels_promote_a_replica_and_a_primary_that_returns_follows_it";
-    let redis = engine::registry::named("redis").expect("an engine that ships");
-    let found = redis.find(None).or_else(|_| redis.install(&mut |what| eprintln!("{what}")));
-    let installation = match found {
-        Ok(installation) => installation,
-        Err(error) => {
-            eprintln!("skipped: {test}: {error}");
-            return;
-        }
-    };
-    let machines = Machines::new(3);
-    let configuration = Configuration {
-        synchronous: Synchronous::Off,
-        settings: BTreeMap::from([("appendfsync".to_owned(), "always".to_owned())]),
-        port: machines.port,
-        max_connections: 200,
-        copies: 1,
-        places: Vec::new(),
-    };
-    let installation = machines.reachable(installation);
-    let engine = redis.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
+    let configuration = configuration(&[("appendfsync", "always")]);
+    let wanted = Wanted { engine: "redis", is_fetched: true, nodes: 3, configuration };
+    let Some((machines, engine)) = wanted.open(test) else { return };
     let engine = engine.as_ref();
     let all = machines.some(&[1, 2, 3]);
     let cluster = engine.bootstrap(&all).unwrap_or_else(|error| panic!("{error}"));
@@ -61,7 +27,7 @@ fn sentinels_promote_a_replica_and_a_primary_that_returns_follows_it_through_a_l
     engine.wait_ready(all[0].as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
     let roles = engine.leader(&all);
     assert!(roles.followers.contains(&"n1".to_owned()), "it never leads again: {roles:?}");
-    assert_eq!(leader(engine, &all), promoted);
+    assert_eq!(leader(engine, &all, PATIENCE), promoted);
 
     // Nobody leads whom those that return could be told of: each is what its own configuration says.
     for node in &machines.nodes {

@@ -7,9 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use capabilities::Capabilities;
-use engine::{Configuration, Engine, NodePlace, Synchronous};
+use engine::{Configuration, Engine, NodePlace};
 
 use crate::loopback::Machines;
+use crate::shipped::configuration;
 
 /// A stand-in for a database's program.
 pub struct StandIn {
@@ -46,17 +47,9 @@ impl StandIn {
         let installation = entry.find(Some(folder.path())).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(installation.version, self.version);
         let machines = Machines::new(3);
-        let configuration = Configuration {
-            synchronous: Synchronous::Off,
-            settings: settings
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
-            port: machines.port,
-            max_connections: 200,
-            copies: 3,
-            places: (1..=3).map(self.place).collect(),
-        };
+        let places = (1..=3).map(self.place).collect();
+        let port = machines.port;
+        let configuration = Configuration { port, copies: 3, places, ..configuration(settings) };
         let opened = entry.open(installation, configuration).unwrap_or_else(|error| panic!("{error}"));
         Some((machines, opened, folder))
     }

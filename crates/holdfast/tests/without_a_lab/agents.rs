@@ -4,27 +4,26 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::folder::{Folder, json, until};
 use crate::server::{self, Server};
 
 /// A scenario on a database, in a folder of its own.
 struct Desk {
     _server: Server,
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 impl Desk {
     fn new() -> Option<Desk> {
         let programs = server::programs()?;
         let server = client::reactor::block_on(Server::start(&programs, &[])).expect("an event loop");
-        let folder = tempfile::tempdir().expect("a folder");
         let scenario = format!(
             "name: mine
 target: external
@@ -41,41 +40,18 @@ expect: {{ lost_writes: 0, invented_writes: 0 }}
 ",
             server.address(),
         );
-        fs::write(folder.path().join("mine.yaml"), scenario).expect("written");
-        Some(Desk { _server: server, folder })
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn said(&self, arguments: &[&str]) -> (i32, String) {
-        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the program starts");
-        let text = [stdout, stderr].concat();
-        (status.code().expect("an exit code"), String::from_utf8(text).expect("text"))
-    }
-
-    fn run_directory(&self) -> PathBuf {
-        self.found().expect("a run directory")
-    }
-
-    fn found(&self) -> Option<PathBuf> {
-        let runs = fs::read_dir(self.folder.path().join("runs/mine")).ok()?;
-        let found = runs.map(|entry| entry.expect("an entry").path());
-        found.filter(|path| path.is_dir() && !path.is_symlink()).max()
+        Some(Desk { _server: server, folder: Folder::with(&scenario) })
     }
 
     /// What the run has recorded by now.
     fn events(&self) -> String {
         let read = |directory: PathBuf| fs::read_to_string(directory.join("events.jsonl")).ok();
-        self.found().and_then(read).unwrap_or_default()
+        self.folder.newest_run().and_then(read).unwrap_or_default()
     }
 
     /// A run under way, in its first phase.
     fn begun(&self, further: &[&str]) -> Running {
-        let mut command = self.command(&[&["run", "mine.yaml"], further].concat());
+        let mut command = self.folder.command(&[&["run", "mine.yaml"], further].concat());
         let running =
             Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts"));
         until("begun", || self.events().contains("\"event\":\"phase\""));
@@ -121,27 +97,12 @@ fn end(process: u32) {
     kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL).expect("killed");
 }
 
-fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).expect("readable")).expect("JSON")
-}
-
-/// Until something holds that takes as long as the machine lets it.
-fn until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..1200 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("never {what}");
-}
-
 #[test]
 fn three_agents_do_one_load_and_the_run_is_judged_as_any_other() {
     let Some(desk) = Desk::new() else { return };
-    let (code, said) = desk.said(&["run", "mine.yaml"]);
+    let (code, said) = desk.folder.said(&["run", "mine.yaml"]);
     assert_eq!(code, 0, "{said}");
-    let directory = desk.run_directory();
+    let directory = desk.folder.run_directory();
     let result = json(&directory.join("result.json"));
     let agents = result["agents"].as_array().expect("agents");
     let parts: Vec<_> = agents
@@ -182,7 +143,7 @@ fn three_agents_do_one_load_and_the_run_is_judged_as_any_other() {
     let acknowledged = operations.iter().filter(|operation| operation["outcome"] == "ok").count() as u64;
     assert_eq!(result["checks"][0]["acknowledged"].as_u64(), Some(acknowledged), "{result:#}");
     assert_eq!(load["phases"][1]["operations"]["insert"]["count"], load["transactions"], "{load:#}");
-    let (code, said) = desk.said(&["verify", "--model", "ledger", &history]);
+    let (code, said) = desk.folder.said(&["verify", "--model", "ledger", &history]);
     assert_eq!(code, 0, "{said}");
     let page = fs::read_to_string(directory.join("report.html")).expect("a report");
     assert!(page.contains("Agents and their clocks") && page.contains("Times off by at most"), "{page}");
@@ -196,7 +157,7 @@ fn a_run_that_loses_an_agent_is_unknown_and_says_which() {
     assert_eq!(agents.len(), 3);
     end(agents[1]);
     assert_eq!(running.exit_code(), Some(2));
-    let result = json(&desk.run_directory().join("result.json"));
+    let result = json(&desk.folder.run_directory().join("result.json"));
     let reasons = result["reasons"].to_string();
     assert!(reasons.contains("agent a") && reasons.contains("was lost"), "{result:#}");
     assert_eq!(result["checks"][0]["verdict"], "unknown", "what it last did is not recorded: {result:#}");
@@ -209,7 +170,7 @@ fn a_run_that_may_go_on_without_an_agent_is_judged_by_what_is_recorded() {
     let running = desk.begun(&["--set", "cluster.agent-lost=go-on", "--set", "schedule.1.for=10s"]);
     end(running.agents()[1]);
     assert_eq!(running.exit_code(), Some(0));
-    let directory = desk.run_directory();
+    let directory = desk.folder.run_directory();
     let result = json(&directory.join("result.json"));
     let lost: Vec<&Value> = result["agents"]
         .as_array()
@@ -222,7 +183,7 @@ fn a_run_that_may_go_on_without_an_agent_is_judged_by_what_is_recorded() {
     let last = result["loads"][0]["phases"][1]["transactions"].as_u64();
     assert!(last > Some(0), "{result:#}");
     let history = directory.join("history.jsonl.zst").display().to_string();
-    let (code, said) = desk.said(&["verify", "--model", "ledger", &history]);
+    let (code, said) = desk.folder.said(&["verify", "--model", "ledger", &history]);
     assert_eq!(code, 0, "{said}");
 }
 
@@ -252,9 +213,9 @@ fn a_clock_that_goes_its_own_way_during_the_run_leaves_the_run_in_doubt() {
     fs::write(&liar, script).expect("written");
     fs::set_permissions(&liar, fs::Permissions::from_mode(0o755)).expect("executable");
     let program = format!("cluster.agents.a2.program={}", liar.display());
-    let (code, said) = desk.said(&["run", "mine.yaml", "--set", &program]);
+    let (code, said) = desk.folder.said(&["run", "mine.yaml", "--set", &program]);
     assert_eq!(code, 2, "{said}");
-    let result = json(&desk.run_directory().join("result.json"));
+    let result = json(&desk.folder.run_directory().join("result.json"));
     let reasons = result["reasons"].to_string();
     assert!(reasons.contains("times of agent a2 may be off by"), "{result:#}");
     assert!(!reasons.contains("agent a1") && !reasons.contains("agent a3"), "{result:#}");
@@ -264,7 +225,7 @@ fn a_clock_that_goes_its_own_way_during_the_run_leaves_the_run_in_doubt() {
 fn an_agent_that_cannot_be_had_is_told_before_anything_is_made() {
     let Some(desk) = Desk::new() else { return };
     let (code, said) =
-        desk.said(&["run", "mine.yaml", "--set", "cluster.agents.a2.program=/nowhere/holdfast"]);
+        desk.folder.said(&["run", "mine.yaml", "--set", "cluster.agents.a2.program=/nowhere/holdfast"]);
     assert_eq!(code, 255, "{said}");
     assert!(said.contains("agent a2") && said.contains("/nowhere/holdfast"), "{said}");
 }

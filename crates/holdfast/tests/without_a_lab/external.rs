@@ -2,12 +2,10 @@
 //! stops. No lab is needed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
-
+use crate::folder::{Folder, json, until};
 use crate::server::{self, Server};
 
 /// A postmaster is stopped, so that it starts no other backends, and all its children.
@@ -31,7 +29,7 @@ tested: { here: false, from: this test }
 struct Cluster {
     leader: Server,
     _standby: Server,
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 impl Cluster {
@@ -49,8 +47,6 @@ impl Cluster {
             (leader, standby)
         });
         let (leader, standby) = servers.expect("an event loop");
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::write(folder.path().join("stop.yaml"), command_file).expect("written");
         let scenario = format!(
             "name: mine
 target: external
@@ -72,20 +68,9 @@ expect: {{ lost_writes: 0, invented_writes: 0 }}
             leader.address(),
             leader.pid(),
         );
-        fs::write(folder.path().join("mine.yaml"), scenario).expect("written");
+        let folder = Folder::with(&scenario);
+        fs::write(folder.path().join("stop.yaml"), command_file).expect("written");
         Some(Cluster { leader, _standby: standby, folder })
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn said(&self, arguments: &[&str]) -> (i32, String) {
-        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the program starts");
-        let text = [stdout, stderr].concat();
-        (status.code().expect("an exit code"), String::from_utf8(text).expect("text"))
     }
 
     /// The states of the leader's backends, as letters.
@@ -102,42 +87,21 @@ expect: {{ lost_writes: 0, invented_writes: 0 }}
     fn is_stopped(&self) -> bool {
         self.states().contains('T')
     }
-
-    fn run_directory(&self) -> PathBuf {
-        let runs = self.folder.path().join("runs/mine");
-        let found = fs::read_dir(runs).expect("runs").map(|entry| entry.expect("an entry").path());
-        found.filter(|path| path.is_dir() && !path.is_symlink()).max().expect("a run directory")
-    }
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).expect("readable")).expect("JSON")
-}
-
-/// Until something holds that takes as long as the machine lets it.
-fn until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..1200 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("never {what}");
 }
 
 #[test]
 fn a_leader_that_stands_still_for_a_while_is_shown_and_loses_nothing() {
     let Some(cluster) = Cluster::new(STOP) else { return };
-    let (code, said) = cluster.said(&["check", "mine.yaml"]);
+    let (code, said) = cluster.folder.said(&["check", "mine.yaml"]);
     assert_eq!(code, 0, "{said}");
     let kill = format!("pkill -STOP -P {}", cluster.leader.pid());
     assert!(said.contains("--yes-break mine") && said.contains(&kill), "{said}");
-    let (code, said) = cluster.said(&["run", "mine.yaml"]);
+    let (code, said) = cluster.folder.said(&["run", "mine.yaml"]);
     assert!(code == 254 && said.contains("--yes-break mine"), "{code}: {said}");
     assert!(!cluster.folder.path().join("runs").exists() && !cluster.is_stopped());
-    let (code, said) = cluster.said(&["run", "mine.yaml", "--yes-break", "mine"]);
+    let (code, said) = cluster.folder.said(&["run", "mine.yaml", "--yes-break", "mine"]);
     assert_eq!(code, 0, "{said}");
-    let result = json(&cluster.run_directory().join("result.json"));
+    let result = json(&cluster.folder.run_directory().join("result.json"));
     let fault = &result["faults"][0];
     assert_eq!(
         (&fault["kind"], &fault["receipt"]["verdict"]),
@@ -148,11 +112,11 @@ fn a_leader_that_stands_still_for_a_while_is_shown_and_loses_nothing() {
     assert!(fault["gap_s"].as_f64() > Some(2.0), "{fault:#}");
     assert!(result["checks"][0]["acknowledged"].as_u64() > Some(20), "{result:#}");
     assert_eq!(result["facts"]["site"]["nodes"][1]["role"], "leader", "{result:#}");
-    let page = fs::read_to_string(cluster.run_directory().join("report.html")).expect("a report");
+    let page = fs::read_to_string(cluster.folder.run_directory().join("report.html")).expect("a report");
     assert!(page.contains("The cluster existed before the run"), "{page}");
     assert!(!cluster.is_stopped());
-    let directory = cluster.run_directory().display().to_string();
-    let (code, said) = cluster.said(&["heal", &directory]);
+    let directory = cluster.folder.run_directory().display().to_string();
+    let (code, said) = cluster.folder.said(&["heal", &directory]);
     assert!(code == 0 && said.contains("nothing stands"), "{code}: {said}");
 }
 
@@ -160,9 +124,9 @@ fn a_leader_that_stands_still_for_a_while_is_shown_and_loses_nothing() {
 fn a_command_that_ends_with_0_and_does_nothing_makes_no_pass() {
     let idle = STOP.replace("[pkill, -STOP, -P,", "[pgrep, -P,").replace("[kill, -STOP,", "[kill, -0,");
     let Some(cluster) = Cluster::new(&idle) else { return };
-    let (code, said) = cluster.said(&["run", "mine.yaml", "--yes-break", "mine"]);
+    let (code, said) = cluster.folder.said(&["run", "mine.yaml", "--yes-break", "mine"]);
     assert_eq!(code, 2, "{said}");
-    let result = json(&cluster.run_directory().join("result.json"));
+    let result = json(&cluster.folder.run_directory().join("result.json"));
     assert_eq!(result["faults"][0]["receipt"]["verdict"], "fail", "{result:#}");
     assert!(
         result["faults"][0]["receipt"]["evidence"].to_string().contains("the fault does not stand"),
@@ -183,7 +147,7 @@ impl Drop for Running {
 #[test]
 fn what_stands_is_undone_when_the_program_is_killed() {
     let Some(cluster) = Cluster::new(STOP) else { return };
-    let mut command = cluster.command(&[
+    let mut command = cluster.folder.command(&[
         "run",
         "mine.yaml",
         "--yes-break",
@@ -198,9 +162,9 @@ fn what_stands_is_undone_when_the_program_is_killed() {
     until("stopped", || cluster.is_stopped());
     drop(running);
     until("going on", || !cluster.is_stopped());
-    let directory = cluster.run_directory().display().to_string();
+    let directory = cluster.folder.run_directory().display().to_string();
     // The run's own process may still be about to disarm the timer.
-    until("healed", || cluster.said(&["heal", &directory]).0 == 0);
+    until("healed", || cluster.folder.said(&["heal", &directory]).0 == 0);
     assert!(!cluster.is_stopped());
 }
 
@@ -208,7 +172,7 @@ fn what_stands_is_undone_when_the_program_is_killed() {
 fn what_stands_is_undone_before_the_program_ends_though_it_was_interrupted_twice() {
     let Some(cluster) = Cluster::new(STOP) else { return };
     let long = ["--set", "schedule.1.for=300s", "--set", "schedule.1.faults.0.for=300s"];
-    let mut command = cluster.command(&["run", "mine.yaml", "--yes-break", "mine"]);
+    let mut command = cluster.folder.command(&["run", "mine.yaml", "--yes-break", "mine"]);
     command.args(long).stdout(Stdio::null()).stderr(Stdio::null());
     let mut running = Running(command.spawn().expect("the program starts"));
     until("stopped", || cluster.is_stopped());

@@ -7,6 +7,7 @@ mod agents;
 #[path = "../../../client/tests/client/cassandra_server.rs"]
 mod cassandra_server;
 mod external;
+mod folder;
 mod heal;
 mod load;
 mod manual;

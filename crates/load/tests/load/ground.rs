@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use client::Endpoint;
 use history::{Action, ErrorClass, Operation, Outcome};
-use load::{Batch, Clock, LoadPlan, OnThread, final_read, start};
+use load::{Batch, Clock, LoadPlan, OnThread, final_read, prepare, start};
 use server::Server;
 
 /// A load of so many clients on PostgreSQL that keeps its history; what a test wants otherwise it says.
@@ -228,4 +228,23 @@ pub fn lists_hold(done: &Done, read: &[Action]) {
     }
     let acknowledged = done.operations.iter().filter(|operation| operation.outcome == Outcome::Ok);
     assert_eq!(appended(read.iter()), appended(acknowledged.map(|operation| &operation.action)));
+}
+
+/// Every workload of keys and values, until it has done so many transactions; the final read of each finds what it wrote.
+pub fn every_workload_of_keys_runs(transactions: usize, plan: impl Fn(&str) -> LoadPlan) {
+    type Holds = fn(&Done, &[Action]);
+    let holds: [(&str, Holds); 5] = [
+        ("ledger", ledger_holds),
+        ("bank", bank_holds),
+        ("tpcb", tpcb_holds),
+        ("register", registers_hold),
+        ("append", lists_hold),
+    ];
+    for (workload, holds) in holds {
+        let plan = plan(workload);
+        prepare(&plan, here(), &|_| {}).expect("prepared");
+        let done = run_until(&plan, transactions, &[]);
+        is_undisturbed(&done);
+        holds(&done, &read(&plan));
+    }
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use client::Endpoint;
 use client::process::{GREETING_WITHIN, Settings, Speaks, Starter};
-use load::{ClientProgram, LoadPlan, Protocol, prepare};
+use load::{ClientProgram, LoadPlan, Protocol};
 
-use crate::ground::{self, here};
+use crate::ground;
 
 const STUB: &str = include_str!("../../../client/tests/stubs/keys.py");
 const PYTHON: &str = "/usr/bin/python3";
@@ -46,25 +46,12 @@ fn plan(workload: &str, driver: &str, folder: &Path) -> LoadPlan {
 }
 
 fn every_workload_runs(driver: &str) {
-    let run = |workload: &str| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let plan = plan(workload, driver, folder.path());
-        prepare(&plan, here(), &|_| {}).expect("prepared");
-        let done = ground::run_until(&plan, 500, &[]);
-        ground::is_undisturbed(&done);
-        let read = ground::read(&plan);
-        (done, read)
-    };
-    let (done, read) = run("ledger");
-    ground::ledger_holds(&done, &read);
-    let (done, read) = run("bank");
-    ground::bank_holds(&done, &read);
-    let (done, read) = run("tpcb");
-    ground::tpcb_holds(&done, &read);
-    let (done, read) = run("register");
-    ground::registers_hold(&done, &read);
-    let (done, read) = run("append");
-    ground::lists_hold(&done, &read);
+    let folder = tempfile::tempdir().expect("a folder");
+    ground::every_workload_of_keys_runs(500, |workload| {
+        let own = folder.path().join(workload);
+        std::fs::create_dir(&own).expect("a folder");
+        plan(workload, driver, &own)
+    });
 }
 
 #[test]

@@ -22,24 +22,7 @@ fn every_workload_of_keys_and_values_runs_and_its_final_read_tells_what_is_there
         return;
     }
     let server = Server::start(&[]);
-    let run = |workload: &str| {
-        let plan = plan(workload, 8, &[&server]);
-        prepare(&plan, here(), &|_| {}).expect("prepared");
-        let done = ground::run_until(&plan, 2_000, &[]);
-        ground::is_undisturbed(&done);
-        let read = ground::read(&plan);
-        (done, read)
-    };
-    let (done, read) = run("ledger");
-    ground::ledger_holds(&done, &read);
-    let (done, read) = run("bank");
-    ground::bank_holds(&done, &read);
-    let (done, read) = run("tpcb");
-    ground::tpcb_holds(&done, &read);
-    let (done, read) = run("register");
-    ground::registers_hold(&done, &read);
-    let (done, read) = run("append");
-    ground::lists_hold(&done, &read);
+    ground::every_workload_of_keys_runs(2_000, |workload| plan(workload, 8, &[&server]));
 }
 
 /// How many acknowledged rows are gone after a failover, and how many rows were left open. The replica is promoted while

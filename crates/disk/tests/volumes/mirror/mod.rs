@@ -51,6 +51,27 @@ fn step(peers: usize) -> impl Strategy<Value = Step> {
     ]
 }
 
+/// In each round components begin equal, take the steps, and one that has every acknowledged sync takes over.
+fn are_equal_after_take_overs(mut ground: Ground, rounds: &[Vec<Step>]) {
+    for steps in rounds {
+        ground.bring_together();
+        steps.iter().for_each(|step| ground.take(step));
+        ground.take_over();
+    }
+    ground.bring_together();
+    ground.check_equal();
+}
+
+/// In each round components take the steps, and another takes over whatever it lacks.
+fn are_equal_after_forced_take_overs(mut ground: Ground, rounds: &[Vec<Step>]) {
+    for steps in rounds {
+        steps.iter().for_each(|step| ground.take(step));
+        ground.take_over_by_force();
+    }
+    ground.bring_together();
+    ground.check_equal();
+}
+
 fn any_acknowledge() -> impl Strategy<Value = Acknowledge> {
     prop_oneof![Just(Acknowledge::Sync), Just(Acknowledge::Semi), Just(Acknowledge::Async)]
 }
@@ -87,16 +108,7 @@ proptest! {
     fn a_component_that_takes_over_has_every_sync_that_was_acknowledged(
         rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
     ) {
-        let mut ground = Ground::new(3, Acknowledge::Sync, Limits::default());
-        for steps in &rounds {
-            ground.bring_together();
-            for step in steps {
-                ground.take(step);
-            }
-            ground.take_over();
-        }
-        ground.bring_together();
-        ground.check_equal();
+        are_equal_after_take_overs(Ground::new(3, Acknowledge::Sync, Limits::default()), &rounds);
     }
 
     #[test]
@@ -104,16 +116,7 @@ proptest! {
         seed in any::<u64>(),
         rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
     ) {
-        let mut ground = Ground::new(3, Acknowledge::Sync, Limits::default()).tearing(seed);
-        for steps in &rounds {
-            ground.bring_together();
-            for step in steps {
-                ground.take(step);
-            }
-            ground.take_over();
-        }
-        ground.bring_together();
-        ground.check_equal();
+        are_equal_after_take_overs(Ground::new(3, Acknowledge::Sync, Limits::default()).tearing(seed), &rounds);
     }
 
     #[test]
@@ -121,30 +124,14 @@ proptest! {
         seed in any::<u64>(),
         rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
     ) {
-        let mut ground = Ground::new(3, Acknowledge::Async, Limits::default()).tearing(seed);
-        for steps in &rounds {
-            for step in steps {
-                ground.take(step);
-            }
-            ground.take_over_by_force();
-        }
-        ground.bring_together();
-        ground.check_equal();
+        are_equal_after_forced_take_overs(Ground::new(3, Acknowledge::Async, Limits::default()).tearing(seed), &rounds);
     }
 
     #[test]
     fn components_are_equal_after_one_took_over_by_force_that_lacked_something(
         rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
     ) {
-        let mut ground = Ground::new(3, Acknowledge::Async, Limits::default());
-        for steps in &rounds {
-            for step in steps {
-                ground.take(step);
-            }
-            ground.take_over_by_force();
-        }
-        ground.bring_together();
-        ground.check_equal();
+        are_equal_after_forced_take_overs(Ground::new(3, Acknowledge::Async, Limits::default()), &rounds);
     }
 }
 
