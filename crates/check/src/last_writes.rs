@@ -12,7 +12,7 @@
 //! - where no write was asked for at all, a cell that does not hold what was there before.
 //!
 //! Of several writes lost from one cell only the last acknowledged one is counted: the others would have been replaced
-//! by it. Reads are not judged here. Each load is held against its own last complete read; where that finds writes of
+//! by it. Reads are not judged here. Each load is compared with its own last complete read; where that finds writes of
 //! another load, the two share a table (`shared`), and nothing is known. Time is that of sorting, memory some sixty bytes
 //! for each write and cell.
 

@@ -1,6 +1,6 @@
 //! The ledger: every acknowledged insert is there at the end, once, and nothing that nobody asked for.
 //!
-//! Each load is held against its own last complete read. Inserts without a definite answer may be there or
+//! Each load is compared with its own last complete read. Inserts without a definite answer may be there or
 //! not. The time taken is that of sorting the inserts; the memory, some hundred bytes for each.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -338,7 +338,7 @@ mod tests {
         drop(loses_flushes);
 
         let (below, aside) = (folder.path().join(file.to_string()), folder.path().join("aside"));
-        std::fs::rename(&below, &aside).expect("the content is not to be had");
+        std::fs::rename(&below, &aside).expect("the content is moved away");
         assert_eq!(volume.sync(ROOT, Scope::All), Err(Refusal::ENOENT));
         std::fs::rename(&aside, &below).expect("it is again");
         volume.sync(ROOT, Scope::All).expect("synced");

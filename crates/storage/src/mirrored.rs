@@ -541,7 +541,7 @@ mod tests {
 
         let content = folder.path().join("1").join("content").join(file.to_string());
         let aside = folder.path().join("aside");
-        std::fs::rename(&content, &aside).expect("the content is not to be had");
+        std::fs::rename(&content, &aside).expect("the content is moved away");
         assert!(disk.host_is_off(1).is_err());
         std::fs::rename(&aside, &content).expect("it is again");
         mount.power_off();

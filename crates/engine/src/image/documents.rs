@@ -98,7 +98,7 @@ pub(crate) struct Start {
 pub(crate) enum Part {
     /// A manifest, or an index.
     Manifest,
-    /// The configuration.
+    /// What the image starts: entry point, command, environment, working directory.
     Config,
     /// A layer.
     Layer {

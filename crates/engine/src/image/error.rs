@@ -1,6 +1,6 @@
 //! What can go wrong with an image, each with the part that it concerns.
 //!
-//! Owns the errors' forms and their words. Much of what they name was written by whoever made the image: it is told
+//! Owns the errors' forms and their words. Much of what they name was written by whoever made the image: it is printed
 //! in one line, with nothing in it that a terminal obeys.
 
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::checksum::Checksum;
 
-/// Letters of a stranger's text that are told at most.
+/// How many letters of the image's own text a message quotes at most.
 const MOST_LETTERS: usize = 1_000;
 
 /// An image could not be had.
@@ -17,7 +17,7 @@ pub(crate) enum ImageError {
     /// A file or folder of ours, or the one that is named.
     #[error("{}: {source}", shown_path(.path))]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
         /// What the operating system answered.
         source: io::Error,
@@ -25,7 +25,7 @@ pub(crate) enum ImageError {
     /// A document that is not what it should be.
     #[error("{what} of the image cannot be understood: {}", shown_mistake(.source))]
     Document {
-        /// Which.
+        /// The kind of document: a manifest, an index, a configuration.
         what: &'static str,
         /// Where it is no JSON, or which part of it has another form.
         source: serde_json::Error,
@@ -33,13 +33,13 @@ pub(crate) enum ImageError {
     /// A document that could be two things, or is nothing known.
     #[error("{what} of the image is neither a manifest nor an index of manifests, or claims to be both")]
     Unclear {
-        /// Which.
+        /// The kind of document.
         what: &'static str,
     },
     /// A part that is not the one meant.
     #[error("{what} has the SHA-256 {found}, not {expected}: it is damaged or was exchanged")]
     Checksum {
-        /// Which.
+        /// The part, by its kind and number.
         what: String,
         /// What it had to be.
         expected: Checksum,
@@ -139,7 +139,7 @@ pub(crate) enum ImageError {
     /// An answer that is longer than it can be, perhaps without an end.
     #[error("{registry} sends more than the {most} bytes that {what} can have")]
     LongAnswer {
-        /// The registry.
+        /// The registry's host, with its port where one is given.
         registry: String,
         /// How many there can be.
         most: u64,
@@ -149,7 +149,7 @@ pub(crate) enum ImageError {
     /// The registry does not know it.
     #[error("{registry} has no {what}")]
     NotThere {
-        /// The registry.
+        /// The registry's host, with its port where one is given.
         registry: String,
         /// What was asked for.
         what: String,
@@ -160,7 +160,7 @@ pub(crate) enum ImageError {
          `docker save` or `skopeo copy`, and name that file (`image: ./image.tar`)"
     )]
     Refused {
-        /// The registry.
+        /// The registry's host, with its port where one is given.
         registry: String,
         /// What was asked for.
         what: String,
@@ -168,7 +168,7 @@ pub(crate) enum ImageError {
     /// Another answer.
     #[error("{registry} answered {status} to the question for {what}")]
     Status {
-        /// The registry.
+        /// The registry's host, with its port where one is given.
         registry: String,
         /// The HTTP status.
         status: u16,
@@ -178,7 +178,7 @@ pub(crate) enum ImageError {
     /// A way of asking for a token that is not known.
     #[error("{registry} asks for a token in a way that is not known: `{}`", shown(.challenge))]
     Challenge {
-        /// The registry.
+        /// The registry's host, with its port where one is given.
         registry: String,
         /// What it said.
         challenge: String,

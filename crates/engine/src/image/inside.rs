@@ -40,7 +40,7 @@ const USUAL_FILES: [&str; 3] = ["etc/passwd", "etc/group", "etc/hosts"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place(PathBuf);
 
-/// The folder.
+/// The folder that an image is unpacked to. No path of the image leads out of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Root {
     folder: PathBuf,

@@ -45,7 +45,7 @@ type Stream = Summed<Metered>;
 /// A layer in a file.
 #[derive(Debug)]
 pub(crate) struct Layer {
-    /// The file.
+    /// Where the archive lies, packed as it came.
     pub(crate) path: PathBuf,
     /// The SHA-256 of the archive in it, once that is unpacked.
     pub(crate) content: Checksum,

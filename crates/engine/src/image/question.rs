@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::error::ImageError;
 
-/// What curl is told every time: to follow to where a registry keeps its parts, to take addresses as they stand, to
+/// Options of every call of curl: to follow to where a registry keeps its parts, to take addresses as they stand, to
 /// give up where nothing comes. It tells the status.
 const ALWAYS: &str = "silent\nshow-error\nlocation\nmax-redirs = 5\ngloboff\nretry = 2\nretry-max-time = 60\n\
                       connect-timeout = 20\nspeed-limit = 100\nspeed-time = 30\nwrite-out = \"%{http_code}\"\n";

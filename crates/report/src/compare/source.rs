@@ -120,7 +120,7 @@ fn labelled(written: &Path) -> (Option<String>, PathBuf) {
     }
 }
 
-/// The runs of a matrix, cell by cell: the first cell is what the others are held against, whichever ran first. Those
+/// The runs of a matrix, cell by cell: the others are compared with the first cell, whichever ran first. Those
 /// without a result are among them.
 pub(crate) fn of_matrix(directory: &Path, matrix: &MatrixResult) -> Vec<Given> {
     let mut cells: Vec<_> = matrix.cells.iter().collect();

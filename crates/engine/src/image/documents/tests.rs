@@ -63,7 +63,7 @@ fn a_document_that_is_an_index_and_a_manifest_is_refused() {
     }
 }
 
-/// What is told of a manifest with such layers, of which none is fetched.
+/// The message about a manifest with such layers; none of them is fetched.
 fn told_of(layers: &[Value]) -> String {
     let manifest = json!({ "config": described(b"1"), "layers": layers });
     let document: Document = serde_json::from_value(manifest).expect("a document");
