@@ -419,7 +419,9 @@ fn parse_version(said: &str, after: &str) -> Option<String> {
     let rest =
         if after.is_empty() { &rest[rest.find(|c: char| c.is_ascii_digit())?..] } else { rest.trim_start() };
     let version = rest.split_whitespace().next()?;
-    (numbers(version).len() >= 2).then(|| version.to_owned())
+    // It becomes part of the name of a folder.
+    let is_sound = !version.contains(|letter: char| letter == '/' || letter.is_control());
+    (is_sound && numbers(version).len() >= 2).then(|| version.to_owned())
 }
 
 #[cfg(test)]
@@ -493,6 +495,7 @@ mod tests {
         }
         assert_eq!(parse_version("patroni 3.0.2\n", "").as_deref(), Some("3.0.2"));
         assert_eq!(parse_version("none", ""), None);
+        assert_eq!(parse_version("thing 2.1.0-x86_64/../../x", ""), None, "no way out of a folder");
     }
 
     #[test]

@@ -145,7 +145,8 @@ impl Unpacked {
     pub(crate) fn around(programs: &Path) -> Option<Unpacked> {
         let programs = programs.canonicalize().ok()?;
         let roots = programs.ancestors().filter(|folder| folder.file_name().is_some_and(|name| name == ROOT));
-        roots.filter_map(Path::parent).find_map(Unpacked::in_tree)
+        // The outermost: what lies further in, the image may have written itself.
+        roots.filter_map(Path::parent).filter_map(Unpacked::in_tree).last()
     }
 
     /// Whether it is from one of these.
@@ -194,6 +195,21 @@ mod tests {
         assert_eq!(unpacked.folders(), ["opt/thing/bin", "entry", "srv"].map(|folder| root.join(folder)));
         assert_eq!(Unpacked::around(&root.join("opt/thing/bin")), Some(unpacked));
         assert_eq!(Unpacked::around(&tree), None);
+    }
+
+    #[test]
+    fn what_an_image_is_stands_beside_it_and_not_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = folder.path().canonicalize().expect("a path");
+        let root = tree.join(ROOT);
+        let programs = root.join("opt").join(ROOT).join("bin");
+        fs::create_dir_all(&programs).expect("a folder");
+        let image = image("PATH=/opt/root/bin", "/opt/root/bin/db");
+        Unpacked::note(&tree, &image, source(&tree, "true.tar")).expect("noted");
+        // The image brings a note of its own, which says that it is another.
+        Unpacked::note(&root.join("opt"), &image, source(&tree, "forged.tar")).expect("noted");
+        let found = Unpacked::around(&programs).expect("an image");
+        assert_eq!((&found.root, found.source), (&root, source(&tree, "true.tar")));
     }
 
     #[test]
