@@ -152,7 +152,7 @@ impl Clocks {
             return checked;
         }
         let check = check::registry::find(&checked.result.name);
-        let is_judged = |load: &&LoadResult| check.is_some_and(|check| check.judges(&load.workload));
+        let is_judged = |load: &&LoadResult| check.is_some_and(|check| check.takes_in(&load.workload));
         if loads.iter().filter(is_judged).any(|load| self.not_compared.contains(&load.name)) {
             let why =
                 "how far apart the agents' clocks were is not known, so neither is the order of operations";
@@ -283,6 +283,10 @@ mod tests {
         let register = check::register::NAME;
         assert_eq!(judged(register, Verdict::Fail, Verdict::Fail), Verdict::Unknown);
         assert_eq!(judged(register, Verdict::Pass, Verdict::Pass), Verdict::Unknown);
+        // No workload names it, and yet it takes in what clients of registers did.
+        let convergence = check::convergence::NAME;
+        assert_eq!(judged(convergence, Verdict::Pass, Verdict::Pass), Verdict::Unknown);
+        assert_eq!(judged(convergence, Verdict::Fail, Verdict::Fail), Verdict::Unknown);
         assert_eq!(judged(check::ledger::NAME, Verdict::Fail, Verdict::Fail), Verdict::Fail, "no times");
         // Another load's agent.
         let elsewhere = AgentFacts { load: "other".to_owned(), ..agent(None) };
