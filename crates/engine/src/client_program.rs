@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use capabilities::file::{ClientProgram, DriverFiles, Scope, Speaker};
-use sha2::{Digest as _, Sha256};
 
+use crate::checksum::Checksum;
 use crate::maven::{LIBRARY, with_maven};
 use crate::package::{readable_by_all, with_requirements};
 use crate::run_to_end::run;
@@ -176,8 +176,7 @@ fn names(program: &ClientProgram) -> Option<String> {
 }
 
 fn digest(names: &str) -> String {
-    let hash = Sha256::digest(names.as_bytes());
-    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    Checksum::of_bytes(names.as_bytes()).digits()[..16].to_owned()
 }
 
 /// Fills a folder below the staging folder.

@@ -6,6 +6,7 @@
 
 mod apt;
 pub mod by_file;
+mod checksum;
 pub mod client_program;
 pub mod control;
 pub mod error;

@@ -41,9 +41,14 @@ pub(crate) fn run(command: &mut Command) -> Result<String, String> {
         return Ok(stdout);
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{program} failed ({}): {}", output.status, last_words(&stderr)))
+}
+
+/// The last of what a program said of its failure, in one line.
+pub(crate) fn last_words(stderr: &str) -> String {
     let mut words: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).rev().take(4).collect();
     words.reverse();
-    Err(format!("{program} failed ({}): {}", output.status, words.join(" | ")))
+    words.join(" | ")
 }
 
 #[cfg(test)]

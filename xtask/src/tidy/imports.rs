@@ -42,7 +42,7 @@ const TABLE: &[(&str, May)] = &[
     ("disk", May::Only(&[])),
     ("clock", May::Only(&[])),
     ("lab", May::Only(&["clock"])),
-    ("engine", May::Only(&["capabilities", "control", "rawio"])),
+    ("engine", May::Only(&["capabilities", "control", "history", "rawio"])),
     ("model", May::Only(&[])),
     ("control", May::Only(&[])),
     ("rawio", May::Only(&["control"])),

@@ -147,8 +147,15 @@ impl std::fmt::Display for ImageName {
 /// The hexadecimal digits of a digest.
 fn sha256(digest: &str) -> Option<String> {
     let digits = digest.strip_prefix(SHA256)?;
+    is_sha256(digits).then(|| digits.to_owned())
+}
+
+/// Whether these are the digits of a SHA-256 as images name their parts: 64, hexadecimal, in small letters (OCI image
+/// specification 1.1, "Digests").
+#[must_use]
+pub fn is_sha256(digits: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    (digits.len() == 64 && digits.bytes().all(is_digit)).then(|| digits.to_owned())
+    digits.len() == 64 && digits.bytes().all(is_digit)
 }
 
 fn is_tag(tag: &str) -> bool {

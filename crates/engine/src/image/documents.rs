@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::checksum::Checksum;
 use super::error::ImageError;
 use super::gauge::USUAL;
 use super::layer::Layer;
+use crate::checksum::Checksum;
 
 /// How large a document may be: what registries take at least, OCI distribution specification 1.1.
 pub(crate) const MOST_BYTES: u64 = 4 << 20;
@@ -44,7 +44,7 @@ pub(crate) fn architecture() -> &'static str {
 /// How a document names another, or a layer.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Descriptor {
-    /// Its checksum.
+    /// The SHA-256 of its bytes as they are fetched.
     pub(crate) digest: Checksum,
     /// Its size in bytes.
     pub(crate) size: u64,
@@ -147,12 +147,13 @@ pub(crate) fn verify(
     expected: &Checksum,
     what: impl std::fmt::Display,
 ) -> Result<(), ImageError> {
-    let at = |source| ImageError::File { path: path.to_owned(), source };
-    let found = Checksum::of(File::open(path).map_err(at)?).map_err(at)?;
-    if found == *expected {
-        return Ok(());
-    }
-    Err(ImageError::Checksum { what: what.to_string(), expected: expected.clone(), found })
+    ImageError::unless_equal(checksum_of(path)?, expected, what)
+}
+
+/// The checksum of a file.
+pub(crate) fn checksum_of(path: &Path) -> Result<Checksum, ImageError> {
+    let read = File::open(path).and_then(Checksum::of);
+    read.map_err(|source| ImageError::File { path: path.to_owned(), source })
 }
 
 /// Goes from an index or a manifest, of this checksum, to all parts of the image.

@@ -6,7 +6,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::checksum::Checksum;
+use history::visible::is_hidden;
+
+use crate::checksum::Checksum;
 
 /// How many letters of the image's own text a message quotes at most.
 const MOST_LETTERS: usize = 1_000;
@@ -194,22 +196,31 @@ fn shown_mistake(mistake: &serde_json::Error) -> String {
     shown(&mistake.to_string())
 }
 
-/// A stranger's text as it may stand in a message.
+impl ImageError {
+    /// An error where a part has another checksum than it must have.
+    pub(crate) fn unless_equal(
+        found: Checksum,
+        expected: &Checksum,
+        what: impl std::fmt::Display,
+    ) -> Result<(), ImageError> {
+        if found == *expected {
+            return Ok(());
+        }
+        Err(ImageError::Checksum { what: what.to_string(), expected: expected.clone(), found })
+    }
+}
+
+/// Text of the image or its registry as it may stand in a message.
 fn shown(text: &str) -> String {
     let mut shown = String::new();
     for letter in text.chars().take(MOST_LETTERS) {
-        if letter.is_control() || turns_the_line(letter) {
+        if letter.is_control() || is_hidden(letter) {
             shown.extend(letter.escape_default());
         } else {
             shown.push(letter);
         }
     }
     shown
-}
-
-/// Whether a letter has those behind it written in another direction, Unicode Standard Annex 9.
-fn turns_the_line(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

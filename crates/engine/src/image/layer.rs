@@ -19,10 +19,10 @@ use std::time::{Duration, SystemTime};
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
-use super::checksum::{Checksum, Summed};
 use super::error::ImageError;
 use super::gauge::{Gauge, Metered};
 use super::inside::Root;
+use crate::checksum::{Checksum, Summed};
 
 /// What the name of a mark begins with; the name of what it hides follows.
 const MARK: &[u8] = b".wh.";
@@ -94,11 +94,7 @@ impl Layer {
     }
 
     fn compare(&self, found: Checksum) -> Result<(), ImageError> {
-        if found == self.content {
-            return Ok(());
-        }
-        let (what, expected) = ("a layer of the image, unpacked,".to_owned(), self.content.clone());
-        Err(ImageError::Checksum { what, expected, found })
+        ImageError::unless_equal(found, &self.content, "a layer of the image, unpacked,")
     }
 }
 

@@ -4,19 +4,19 @@
 //!
 //! Source: OCI image specification 1.1, "Image layout"; Docker's Engine API 1.25, "Image tarball format".
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::Deserialize;
 
-use super::checksum::Checksum;
-use super::documents::{self, Config, Document, Image, follow};
+use super::documents::{self, Config, Document, Image, checksum_of, follow};
 use super::error::ImageError;
 use super::gauge::Gauge;
 use super::inside::Root;
 use super::layer;
+use crate::checksum::Checksum;
 
 /// The document a layout begins with.
 pub(super) const INDEX: &str = "index.json";
@@ -87,11 +87,6 @@ fn from_saved(saved: &Path, list: &Path, root: &Root) -> Result<Image, ImageErro
         layers.push(there(Path::new(layer), root)?);
     }
     Ok(config.image(checksum, layers.into_iter().zip(contents)))
-}
-
-fn checksum_of(path: &Path) -> Result<Checksum, ImageError> {
-    let read = File::open(path).and_then(Checksum::of);
-    read.map_err(|source| ImageError::File { path: path.to_owned(), source })
 }
 
 fn there(named: &Path, root: &Root) -> Result<PathBuf, ImageError> {

@@ -11,8 +11,8 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 
-use super::checksum::Checksum;
 use super::documents::architecture;
+use crate::checksum::Checksum;
 
 /// An entry of an archive.
 pub(crate) struct Made<'a> {

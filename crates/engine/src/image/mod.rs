@@ -9,7 +9,6 @@
 //!
 //! Whoever made an image may mean harm, and whoever serves it as well. What they can do is in `docs/design/images.md`.
 
-mod checksum;
 mod documents;
 mod enclosed;
 mod error;
@@ -30,6 +29,7 @@ use capabilities::file::ImageSource;
 
 pub(crate) use enclosed::{enclosed, output_of};
 pub(crate) use error::ImageError;
+pub(crate) use question::quoted;
 pub use record::System;
 pub(crate) use record::{Source, Unpacked};
 

@@ -13,6 +13,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::run_to_end::last_words;
+
 use super::error::ImageError;
 
 /// Options of every call of curl: to follow to where a registry keeps its parts, to take addresses as they stand, to
@@ -41,7 +43,7 @@ pub(super) struct Question<'a> {
     pub(super) registry: &'a str,
     /// For what, in words.
     pub(super) what: &'a str,
-    /// The address.
+    /// The address, without what `query` adds.
     pub(super) address: &'a str,
     /// Whether it is on this machine.
     pub(super) is_here: bool,
@@ -105,10 +107,8 @@ impl Question<'_> {
             if ended.code() == Some(TOO_LONG) {
                 return Err(self.too_long());
             }
-            let last_words = read(&said)?;
-            let words: Vec<&str> =
-                last_words.lines().filter(|line| !line.trim().is_empty()).take(4).collect();
-            return Err(ImageError::Curl(format!("curl failed ({ended}): {}", words.join(" | "))));
+            let last_words = last_words(&read(&said)?);
+            return Err(ImageError::Curl(format!("curl failed ({ended}): {last_words}")));
         }
         let status = read(&status)?.trim().parse().unwrap_or(0);
         Ok(Answer { status, heads: read(&heads)? })
@@ -163,7 +163,7 @@ fn length(path: &Path) -> u64 {
 }
 
 /// A text as curl's configuration has it. It is in one line: none of what comes here has another.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let line: String = text.chars().filter(|letter| !letter.is_control()).collect();
     format!("\"{}\"", line.replace('\\', "\\\\").replace('"', "\\\""))
 }

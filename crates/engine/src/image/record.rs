@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use capabilities::file::ImageSource;
 use serde::{Deserialize, Serialize};
 
-use super::checksum::Checksum;
 use super::documents::{Image, Start};
 use super::error::ImageError;
 use super::inside::Root;
 use super::layout::{INDEX, SAVED};
+use crate::checksum::Checksum;
 
 /// The folder of what is unpacked, in a folder of the cache directory.
 pub(crate) const ROOT: &str = "root";
@@ -95,9 +95,7 @@ impl Source {
     /// A short name that others are unlikely to have.
     pub(crate) fn short(&self) -> String {
         let whole = format!("{} {}", self.name, self.stamp.as_deref().unwrap_or_default());
-        let sum = Checksum::of(whole.as_bytes());
-        // Memory can always be read.
-        sum.map(|sum| sum.digits()[..8].to_owned()).unwrap_or_default()
+        Checksum::of_bytes(whole.as_bytes()).digits()[..8].to_owned()
     }
 
     /// Whether what was had from `earlier` is what would be had from here. A file that is gone has not changed.

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use capabilities::file::ImageName;
 use serde::Deserialize;
 
-use super::checksum::Checksum;
 use super::documents::{self, Descriptor, Document, Image, MOST_BYTES, Part, follow};
 use super::error::ImageError;
 use super::question::{Answer, Question};
+use crate::checksum::Checksum;
 
 /// The registry whose name is not that of its host.
 const NAMED_OTHERWISE: (&str, &str) = ("docker.io", "registry-1.docker.io");
@@ -46,10 +46,9 @@ pub(crate) fn pull(
         None => name.tag.clone().unwrap_or_default(),
     };
     registry.get(&format!("manifests/{reference}"), &first, MOST_BYTES, &name.to_string())?;
-    let read = fs::File::open(&first).and_then(Checksum::of);
-    let checksum = read.map_err(|source| ImageError::File { path: first.clone(), source })?;
+    let checksum = documents::checksum_of(&first)?;
     if let Some(digest) = digest {
-        documents::verify(&first, &digest, Part::Manifest)?;
+        ImageError::unless_equal(checksum.clone(), &digest, Part::Manifest)?;
     }
     let document: Document = documents::read(&first, "the manifest")?;
     follow(document, checksum, &mut |part, kind| registry.fetch(part, kind, &mut *progress))
@@ -153,7 +152,7 @@ impl Registry<'_> {
         let challenge = challenge_in(heads).unwrap_or_default();
         let not_known = || ImageError::Challenge {
             registry: self.name.registry.clone(),
-            challenge: challenge.chars().filter(|letter| !letter.is_control()).take(200).collect(),
+            challenge: challenge.to_owned(),
         };
         let wanted = bearer(challenge).ok_or_else(not_known)?;
         let realm = wanted.get("realm").filter(|realm| self.may_ask(realm)).ok_or_else(not_known)?;

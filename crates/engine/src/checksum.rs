@@ -1,4 +1,4 @@
-//! SHA-256, by which an image names its parts.
+//! SHA-256, by which images name their parts, and pinned files are known.
 //!
 //! Owns its form and the summing up of what is read. What a sum must be, others know.
 
@@ -9,8 +9,6 @@ use sha2::{Digest as _, Sha256};
 
 /// What a written digest begins with.
 const PREFIX: &str = "sha256:";
-/// How many digits follow.
-const DIGITS: usize = 64;
 
 /// A SHA-256.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,15 +16,19 @@ const DIGITS: usize = 64;
 pub(crate) struct Checksum(String);
 
 impl Checksum {
-    /// From its digits.
+    /// From its digits; none unless they are 64, the small letters among them.
     pub(crate) fn of_digits(digits: &str) -> Option<Checksum> {
-        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (digits.len() == DIGITS && digits.bytes().all(is_digit)).then(|| Checksum(digits.to_owned()))
+        capabilities::file::image::is_sha256(digits).then(|| Checksum(digits.to_owned()))
     }
 
     /// Of all that can be read.
     pub(crate) fn of(reader: impl Read) -> io::Result<Checksum> {
         Summed::new(reader).of_all()
+    }
+
+    /// Of what is in memory.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Checksum {
+        in_digits(Sha256::new_with_prefix(bytes))
     }
 
     /// Its digits, which are a sound name for a file.
@@ -71,9 +73,12 @@ impl<R: Read> Summed<R> {
     /// The sum of what was read and of all that is left.
     pub(crate) fn of_all(mut self) -> io::Result<Checksum> {
         io::copy(&mut self, &mut io::sink())?;
-        let hash = self.hash.finalize();
-        Ok(Checksum(hash.iter().map(|byte| format!("{byte:02x}")).collect()))
+        Ok(in_digits(self.hash))
     }
+}
+
+fn in_digits(hash: Sha256) -> Checksum {
+    Checksum(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl<R: Read> Read for Summed<R> {
@@ -98,6 +103,18 @@ mod tests {
         for other in ["", "sha256:", "sha256:ba78", "md5:900150983cd24fb0d6963f7d28e17f72", &written[7..]] {
             assert!(Checksum::try_from(other.to_owned()).is_err(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_checksum_is_that_of_the_whole_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("abc");
+        std::fs::write(&path, "abc").expect("a file");
+        // FIPS 180-2, appendix B.1.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let found = std::fs::File::open(&path).and_then(Checksum::of).expect("read");
+        assert_eq!(found.digits(), expected);
+        assert_eq!(Checksum::of_bytes(b"abc"), found);
     }
 
     #[test]
