@@ -43,7 +43,6 @@ pub struct ShownPrograms {
     /// Where nodes find it.
     pub inside: PathBuf,
     /// Where it is a whole system, which nodes see in place of the machine's files, what it says of them.
-    #[serde(default)]
     pub system: Option<WholeSystem>,
 }
 

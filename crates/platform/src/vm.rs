@@ -426,14 +426,22 @@ impl Vm {
     }
 
     fn translate(&self, error: lab::NodeError, command: &Command) -> NodeError {
-        match error {
-            lab::NodeError::Off { node } => NodeError::Down { node },
-            other => NodeError::Start {
-                node: self.name.clone(),
-                program: command.program.clone(),
-                source: io::Error::other(other),
-            },
-        }
+        let program = command.program.clone();
+        translated(error, |source| NodeError::Start { node: self.name.clone(), program, source })
+    }
+
+    /// What went wrong when it was asked for something else than to start a program.
+    fn told(&self, error: lab::NodeError, what: &str) -> NodeError {
+        let what = what.to_owned();
+        translated(error, |source| NodeError::Io { node: self.name.clone(), what, source })
+    }
+}
+
+/// A node without power is down, whatever was asked of it.
+fn translated(error: lab::NodeError, other: impl FnOnce(io::Error) -> NodeError) -> NodeError {
+    match error {
+        lab::NodeError::Off { node } => NodeError::Down { node },
+        error => other(io::Error::other(error)),
     }
 }
 

@@ -18,6 +18,6 @@ impl Vm {
     /// When it has no power, or does not answer.
     pub fn look_at_clock(&self) -> Result<ClockLook, NodeError> {
         let (_, node) = self.boot_now()?;
-        ClockLook::from_inside(&node).map_err(|_| NodeError::Down { node: self.name.clone() })
+        ClockLook::from_inside(&node).map_err(|error| self.told(error, "look at the clock"))
     }
 }

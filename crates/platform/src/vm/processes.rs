@@ -2,7 +2,6 @@
 //!
 //! What they are sent for, and whether they did what they should, is the business of faults.
 
-use std::io;
 use std::sync::atomic::Ordering;
 
 use engine::NodeError;
@@ -18,14 +17,8 @@ impl Vm {
     /// When it has no power, or does not answer.
     pub fn strike_processes(&self, strike: lab::Strike) -> Result<(), NodeError> {
         let (_, node) = self.boot_now()?;
-        node.strike_processes(strike).map(drop).map_err(|error| match error {
-            lab::NodeError::Off { node } => NodeError::Down { node },
-            other => NodeError::Io {
-                node: self.name.clone(),
-                what: "signal the database's processes".to_owned(),
-                source: io::Error::other(other),
-            },
-        })
+        let struck = node.strike_processes(strike).map(drop);
+        struck.map_err(|error| self.told(error, "signal the database's processes"))
     }
 
     /// Lets those go on that such a signal has stopped. Without effect on a VM that is off.

@@ -40,7 +40,7 @@ pub enum OpenError {
         "after a power-off it could not be brought back to what was durable, so nothing starts from it: {why}"
     )]
     InDoubt {
-        /// Why.
+        /// What the store answered.
         why: String,
     },
     /// The component lacks something, or may.
