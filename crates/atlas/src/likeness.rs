@@ -50,7 +50,7 @@ impl Likeness {
     /// or a node and not a role.
     #[must_use]
     pub fn of(scenario: &Scenario, number: usize, leader: Option<usize>) -> Option<Likeness> {
-        let fault = scenario.schedule.iter().flat_map(|phase| &phase.faults).nth(number)?;
+        let fault = scenario.faults().nth(number)?;
         // After a first fault nodes may run elsewhere than the scenario has them.
         let around = Around { scenario, leader, is_first: number == 0 };
         let form = fault.action.form()?;

@@ -54,9 +54,9 @@ impl FinalReads {
     /// What the check says once it is known which loads were read in the end.
     #[must_use]
     pub fn judge(&self, report: Report) -> Report {
-        let judges = |workload: &str| registry::find(report.name).is_some_and(|check| check.judges(workload));
-        let takes_in =
-            |workload: &str| registry::find(report.name).is_some_and(|check| check.takes_in(workload));
+        let check = registry::find(report.name);
+        let judges = |workload: &str| check.is_some_and(|check| check.judges(workload));
+        let takes_in = |workload: &str| check.is_some_and(|check| check.takes_in(workload));
         let unrecorded = self.unrecorded.iter().find(|(_, workload)| takes_in(workload));
         if let Some((load, _)) = unrecorded.filter(|_| report.name != ledger::NAME) {
             return without_records(report, load);

@@ -198,7 +198,7 @@ impl Conductor<'_> {
         collector: &Collector,
     ) -> Option<String> {
         let planned = planned(self.scenario);
-        let faults: Vec<&Fault> = self.scenario.schedule.iter().flat_map(|phase| &phase.faults).collect();
+        let faults: Vec<&Fault> = self.scenario.faults().collect();
         collector.scene().of_s = planned.iter().map(|phase| phase.length.as_secs()).sum();
         for timed in timeline(&planned) {
             if let Some(why) = wait_until(zero + timed.at, self.interrupts) {

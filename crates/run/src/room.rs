@@ -133,7 +133,7 @@ pub fn can_have(scenario: &Scenario) -> Result<(), RoomError> {
 
 /// Whether a fault of the schedule needs it.
 pub(crate) fn needs(scenario: &Scenario, need: Need) -> bool {
-    let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
+    let mut faults = scenario.faults();
     faults.any(|fault| fault.action.needs() == Some(need))
 }
 

@@ -327,7 +327,14 @@ pub(crate) fn queue_written(queue: Queue) -> String {
 
 /// Conditions as further keys of a map, each with a comma before it.
 pub(crate) fn written(conditions: &Conditions) -> String {
-    let jitter = |jitter: Jitter| {
+    given(conditions).map(|(name, value)| format!(", {name}: {value}")).collect()
+}
+
+/// The conditions that are given, each by its key and as it is written.
+pub(crate) fn given(conditions: &Conditions) -> impl Iterator<Item = (&'static str, String)> + use<> {
+    let Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue, mtu_bytes } =
+        *conditions;
+    let jitter_written = |jitter: Jitter| {
         let spread = format_duration(jitter.spread);
         match jitter.distribution {
             Distribution::Uniform => spread,
@@ -336,16 +343,16 @@ pub(crate) fn written(conditions: &Conditions) -> String {
             Distribution::Pareto => format!("{{ pareto: {spread} }}"),
         }
     };
-    let given = [
-        ("delay", conditions.delay.map(format_duration)),
-        ("jitter", conditions.jitter.map(jitter)),
-        ("loss", conditions.loss.map(format_percent)),
-        ("duplicate", conditions.duplicate.map(format_percent)),
-        ("reorder", conditions.reorder.map(format_percent)),
-        ("corrupt", conditions.corrupt.map(format_percent)),
-        ("rate", conditions.rate_bits_per_s.map(format_bit_rate)),
-        ("queue", conditions.queue.map(queue_written)),
-        ("mtu", conditions.mtu_bytes.map(|bytes| format_size(u64::from(bytes)))),
+    let all = [
+        ("delay", delay.map(format_duration)),
+        ("jitter", jitter.map(jitter_written)),
+        ("loss", loss.map(format_percent)),
+        ("duplicate", duplicate.map(format_percent)),
+        ("reorder", reorder.map(format_percent)),
+        ("corrupt", corrupt.map(format_percent)),
+        ("rate", rate_bits_per_s.map(format_bit_rate)),
+        ("queue", queue.map(queue_written)),
+        ("mtu", mtu_bytes.map(|bytes| format_size(u64::from(bytes)))),
     ];
-    given.iter().filter_map(|(name, value)| Some(format!(", {name}: {}", value.as_ref()?))).collect()
+    all.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }

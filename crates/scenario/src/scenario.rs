@@ -34,6 +34,13 @@ pub struct Scenario {
     pub expect: Vec<Expectation>,
 }
 
+impl Scenario {
+    /// The faults of its schedule, in order.
+    pub fn faults(&self) -> impl Iterator<Item = &Fault> {
+        self.schedule.iter().flat_map(|phase| &phase.faults)
+    }
+}
+
 /// A stretch of the run's time line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Phase {

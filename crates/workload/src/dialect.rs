@@ -31,10 +31,18 @@ pub(crate) fn beginning_of_read(dialect: Dialect) -> &'static str {
 /// Asks for what is there now. Outside of a transaction some databases answer a query from a snapshot of the past
 /// (Apache Ignite 3 documentation, "Transactions": read-only ones).
 pub(crate) async fn look_now(session: &mut (dyn SqlSession + '_), query: &str) -> Result<Rows, SessionError> {
-    if session.dialect() != Dialect::Standard {
-        return session.batch(query).await;
+    match session.dialect() {
+        Dialect::Standard => look_in_a_transaction(session, query).await,
+        _ => session.batch(query).await,
     }
-    session.batch(beginning_of_read(Dialect::Standard)).await?;
+}
+
+/// Asks in a transaction that only reads.
+pub(crate) async fn look_in_a_transaction(
+    session: &mut (dyn SqlSession + '_),
+    query: &str,
+) -> Result<Rows, SessionError> {
+    session.batch(beginning_of_read(session.dialect())).await?;
     let rows = session.batch(query).await?;
     session.batch("COMMIT").await?;
     Ok(rows)

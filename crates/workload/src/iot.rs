@@ -252,8 +252,7 @@ impl Iot {
         let mut rng = ChaCha8Rng::seed_from_u64(cycles.start);
         let dialect = session.dialect();
         let mut fill = |lines: &mut Vec<u8>| {
-            let first = cycles.start;
-            for cycle in cycles.by_ref().take(50) {
+            for cycle in loading.next_rows(&mut cycles, 50) {
                 let Drawn { machine, sensor, time_ms, value, station, .. } =
                     self.of_cycle(cycle, LOADED, &mut rng);
                 let seconds = time_ms / 1_000 - BEGIN_MS / 1_000;
@@ -265,7 +264,6 @@ impl Iot {
                 push_alphanumeric(&mut rng, length, lines);
                 lines.push(b'\n');
             }
-            loading.add(cycles.start - first);
             !cycles.is_empty()
         };
         let columns = "machine_id, sensor_name, time, sensor_value, station_id, w, data";

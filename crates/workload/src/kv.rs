@@ -282,13 +282,11 @@ impl Kv {
         let mut places = 0..self.preload;
         let loading = Loading::begin("holdfast_kv", self.preload, ground.progress);
         let mut fill = |lines: &mut Vec<u8>| {
-            let first = places.start;
-            for place in places.by_ref().take(500) {
+            for place in loading.next_rows(&mut places, 500) {
                 lines.extend_from_slice(format!("{}\t{LOADED}\t", self.key(place)).as_bytes());
                 push_alphanumeric_of(&mut rng, self.block.0..=self.block.1, lines);
                 lines.push(b'\n');
             }
-            loading.add(places.start - first);
             !places.is_empty()
         };
         let session = ground.session.sql()?;

@@ -3,6 +3,7 @@
 //! Owns the estimate: rows that are left take as long, each, as those before them. What is loaded is the workload's.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// The loading of one table, by one session or several.
@@ -23,8 +24,17 @@ impl<'a> Loading<'a> {
         Loading { table, rows, done, percent, began: Instant::now(), progress }
     }
 
+    /// The next rows of those that are left, at most so many; they count as handed to a session.
+    pub(crate) fn next_rows(&self, left: &mut Range<u64>, most: u64) -> Range<u64> {
+        let end = left.start.saturating_add(most).min(left.end).max(left.start);
+        let next = left.start..end;
+        left.start = end;
+        self.add(next.end - next.start);
+        next
+    }
+
     /// So many more rows were handed to a session. Told at every whole percent.
-    pub(crate) fn add(&self, rows: u64) {
+    fn add(&self, rows: u64) {
         let done = self.done.get() + rows;
         self.done.set(done);
         let percent = done.saturating_mul(100) / self.rows.max(1);

@@ -15,7 +15,7 @@ use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession
 use history::Action;
 use rand::RngExt;
 
-use crate::dialect::beginning_of_read;
+use crate::dialect::look_in_a_transaction;
 use crate::loading::Loading;
 use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
 
@@ -133,17 +133,12 @@ impl Workload for Tpcb {
                 Session::KeyValue(session) => return Ok(vec![provisional::sums(session.as_mut()).await?]),
                 other => other.sql()?,
             };
-            session.batch(beginning_of_read(session.dialect())).await?;
-            let sums = session
-                .batch(
-                    "SELECT (SELECT coalesce(sum(abalance), 0) FROM pgbench_accounts), \
-                     (SELECT coalesce(sum(tbalance), 0) FROM pgbench_tellers), \
-                     (SELECT coalesce(sum(bbalance), 0) FROM pgbench_branches), \
-                     (SELECT coalesce(sum(delta), 0) FROM pgbench_history), \
-                     (SELECT count(*) FROM pgbench_history)",
-                )
-                .await?;
-            session.batch("COMMIT").await?;
+            let query = "SELECT (SELECT coalesce(sum(abalance), 0) FROM pgbench_accounts), \
+                         (SELECT coalesce(sum(tbalance), 0) FROM pgbench_tellers), \
+                         (SELECT coalesce(sum(bbalance), 0) FROM pgbench_branches), \
+                         (SELECT coalesce(sum(delta), 0) FROM pgbench_history), \
+                         (SELECT count(*) FROM pgbench_history)";
+            let sums = look_in_a_transaction(session, query).await?;
             let sum = |column| {
                 sums.integer(0, column)
                     .ok_or_else(|| refused(format!("sum {column} of the TPC-B tables is unreadable")))
@@ -221,12 +216,10 @@ pub(crate) async fn create_and_load(
     let mut next = 0..accounts;
     let loading = Loading::begin("pgbench_accounts", accounts, progress);
     let mut fill = |lines: &mut Vec<u8>| {
-        let first = next.start;
-        for index in next.by_ref().take(1_000) {
+        for index in loading.next_rows(&mut next, 1_000) {
             // Writing into memory cannot fail.
             let _ = writeln!(lines, "{}\t{}\t0\t", index + 1, index / ACCOUNTS_PER_BRANCH + 1);
         }
-        loading.add(next.start - first);
         !next.is_empty()
     };
     let load = BulkLoad { table: "pgbench_accounts", columns: "", is_new: true };

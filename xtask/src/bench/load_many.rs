@@ -80,7 +80,7 @@ pub fn run(rounds: usize, seconds: u32) -> anyhow::Result<ExitCode> {
 /// Ours and the peer's, round by round, for each of [`MANY_CLIENTS`].
 type Readings = [Vec<(Option<f64>, Option<f64>)>; MANY_CLIENTS.len()];
 
-/// All that was measured.
+/// The readings of all rounds.
 #[derive(Default)]
 struct Found {
     /// What is left of the throughput of few clients,

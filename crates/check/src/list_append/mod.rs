@@ -32,7 +32,7 @@ use versions::Versions;
 pub const NAME: &str = "list-append";
 
 /// The workload whose final read asks for every list.
-const WORKLOAD: &str = "append";
+const WORKLOAD: &str = capabilities::workloads::APPEND.name;
 
 /// The count of kinds of anomaly that were found, those that the level claimed allows among them.
 pub const ANOMALIES: &str = "anomalies";

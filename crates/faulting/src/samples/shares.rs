@@ -12,9 +12,9 @@ const NARROW_SHARE: f64 = 0.5;
 const NARROW: f64 = 0.01;
 /// So many must be expected to meet a fate, so that next to none is no chance.
 const EXPECTED_MIN: f64 = 20.0;
-/// Half as many show a share at the least: on a busy machine fewer are sent while a short fault stands,
-const COUNT_MIN: usize = 500;
-/// and so many are sent for it: some may stray, or fewer arrive than is expected by chance.
+/// So many show a share at the least,
+const COUNT_MIN: usize = 250;
+/// and so many, of which a busy machine sends fewer while a short fault stands, are sent for it: some may stray, or fewer arrive than is expected by chance.
 const SENT_MIN: usize = 600;
 const COUNT_MAX: f64 = 20_000.0;
 
@@ -74,7 +74,7 @@ impl Counted {
         let narrow = if (0.0..1.0).contains(&asked) && asked > 0.0 { narrow * 1.5 } else { narrow * 3.0 };
         if !is_asked {
             Fit::Off
-        } else if self.of < COUNT_MIN / 2 || (high - low) / 2.0 > narrow {
+        } else if self.of < COUNT_MIN || (high - low) / 2.0 > narrow {
             Fit::Wide
         } else {
             Fit::AsAsked

@@ -125,7 +125,7 @@ fn length_s(scenario: &Scenario) -> u64 {
 
 fn show(path: &Path, scenario: &Scenario) {
     let length_s = length_s(scenario);
-    let faults: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
+    let faults = scenario.faults().count();
     printed!("{}: {} is valid", path.display(), scenario.name);
     let engine = scenario.database.engine;
     let nodes = counted(scenario.database.nodes.len(), "node", "nodes");

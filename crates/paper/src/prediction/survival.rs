@@ -75,7 +75,7 @@ pub(super) fn of_faults(
 
 /// What the faults do, in the order of the schedule.
 fn actions(scenario: &Scenario) -> impl Iterator<Item = &FaultAction> {
-    scenario.schedule.iter().flat_map(|phase| &phase.faults).map(|fault| &fault.action)
+    scenario.faults().map(|fault| &fault.action)
 }
 
 /// A stretch of time over which the same faults stand.

@@ -260,7 +260,7 @@ fn by_fault(
     result: &RunResult,
     ended_s: f64,
 ) -> Vec<Reading> {
-    let scheduled: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
+    let scheduled = scenario.faults().count();
     let faults: Vec<usize> = match &expectation.within {
         Within::Faults(numbers) => numbers.clone(),
         _ => (0..scheduled).collect(),

@@ -177,14 +177,10 @@ impl Clocks {
 
 /// What a check says that rests on times which are not known. One that knew nothing before stays as it is.
 fn in_doubt(checked: Checked, why: &str) -> Checked {
-    let mut result = checked.result;
-    if result.verdict == Verdict::Unknown {
-        return Checked { result, lost: checked.lost };
+    match checked.result.verdict {
+        Verdict::Unknown => checked,
+        _ => checked.taken_back(why, "By their times"),
     }
-    result.verdict = Verdict::Unknown;
-    (result.lost, result.invented) = (None, None);
-    result.explanation = format!("{why}. By their times: {}", result.explanation);
-    Checked { result, lost: Vec::new() }
 }
 
 #[cfg(test)]

@@ -18,12 +18,24 @@ use crate::directory::RunDirectory;
 use crate::prepared::Prepared;
 
 /// The workload whose history is held against an isolation level.
-const APPEND: &str = "append";
+const APPEND: &str = capabilities::workloads::APPEND.name;
 
 /// The check made for one load, with the writes it found lost.
 pub(super) struct Checked {
     pub(super) result: CheckResult,
     pub(super) lost: Vec<check::LostWrite>,
+}
+
+impl Checked {
+    /// Takes back what it says: nothing follows from it, neither way. `so_far` introduces what it said.
+    pub(super) fn taken_back(mut self, why: &str, so_far: &str) -> Checked {
+        self.lost.clear();
+        let result = &mut self.result;
+        result.verdict = Verdict::Unknown;
+        (result.lost, result.invented) = (None, None);
+        result.explanation = format!("{why}. {so_far}: {}", result.explanation);
+        self
+    }
 }
 
 /// Every check that applies to a load, made on the history as it stands in the run directory: what is judged is what
@@ -140,7 +152,7 @@ fn feed(
 }
 
 fn checked(report: check::Report, broken: Option<&str>) -> Checked {
-    let mut result = CheckResult {
+    let result = CheckResult {
         acknowledged: report.acknowledged,
         lost: report.lost,
         invented: report.invented,
@@ -148,13 +160,15 @@ fn checked(report: check::Report, broken: Option<&str>) -> Checked {
         counts: report.counts,
         ..CheckResult::new(report.name, report.verdict, &report.explanation)
     };
-    let Some(broken) = broken else { return Checked { result, lost: report.lost_examples } };
-    // What was not read may be the write that a read found: nothing follows from the rest, neither way.
-    result.verdict = Verdict::Unknown;
-    (result.lost, result.invented) = (None, None);
-    result.explanation =
-        format!("the history could not be read to its end: {broken}. What was read: {}", result.explanation);
-    Checked { result, lost: Vec::new() }
+    let checked = Checked { result, lost: report.lost_examples };
+    // What was not read may be the write that a read found.
+    match broken {
+        Some(broken) => {
+            let why = format!("the history could not be read to its end: {broken}");
+            checked.taken_back(&why, "What was read")
+        }
+        None => checked,
+    }
 }
 
 /// Takes back what a check says of a load whose last operations are not recorded: the database may hold what they wrote.
@@ -168,14 +182,11 @@ pub(super) fn without_records(
     };
     let is_missing = |load: &&LoadFacts| ended.get(&load.name).is_some_and(|ended| !ended.recorded);
     let Some(load) = loads.iter().filter(is_judged).find(is_missing) else { return checked };
-    let mut result = checked.result;
-    result.verdict = Verdict::Unknown;
-    (result.lost, result.invented) = (None, None);
-    result.explanation = format!(
-        "the last operations of load {} are not recorded, so nothing can be concluded about the database. What is recorded: {}",
-        load.name, result.explanation
+    let why = format!(
+        "the last operations of load {} are not recorded, so nothing can be concluded about the database",
+        load.name
     );
-    Checked { result, lost: Vec::new() }
+    checked.taken_back(&why, "What is recorded")
 }
 
 #[cfg(test)]

@@ -62,8 +62,10 @@ fn is_interrupted(loads: &[FaultLoadResult]) -> Option<bool> {
 
 /// Whose volumes' losses a fault has to show: those of the nodes that lost their power.
 fn volumes_struck(fault: &FaultRecord) -> Vec<String> {
-    let lost_power = matches!(fault.struck, Struck::Hosts(_));
-    fault.vms.iter().filter(|_| lost_power).map(|vm| scenario::node_name(*vm)).collect()
+    if !matches!(fault.struck, Struck::Hosts(_)) {
+        return Vec::new();
+    }
+    fault.vms.iter().map(|vm| scenario::node_name(*vm)).collect()
 }
 
 /// Evidence of effect, of what volumes lost and of healing together: as good as its weakest part, and unknown when a part is

@@ -105,7 +105,7 @@ pub fn draw(
     result.reproduces = paper::reproduced(&result, scenario);
     result.expectations = expectations::judge(scenario, &result, shown.ended_s);
     ended_early::doubt_figures(&mut result.expectations, &shown.ended_early);
-    let scheduled: usize = scenario.schedule.iter().map(|phase| phase.faults.len()).sum();
+    let scheduled = scenario.faults().count();
     let interrupted = shown.interrupted.as_deref();
     (result.verdict, result.reasons) = verdict(&result, scheduled, interrupted, chronicle.failure());
     result
@@ -166,7 +166,7 @@ fn interference(shown: &Shown) -> Vec<InterferenceResult> {
 /// Why the schedule's power-offs could lose nothing, although the scenario asks for volumes that do.
 fn nothing_to_lose(scenario: &Scenario, prepared: &Prepared) -> Option<String> {
     let why = prepared.lab.as_ref()?.volumes_fell_back.as_ref()?;
-    let mut faults = scenario.schedule.iter().flat_map(|phase| &phase.faults);
+    let mut faults = scenario.faults();
     faults.any(|fault| matches!(fault.action.takes(), Takes::Power(_))).then(|| {
         format!(
             "the volumes are plain directories, which lose nothing, because virtual disks are not available ({why}). \

@@ -210,11 +210,11 @@ impl DiskDefect {
 
     fn written(&self) -> String {
         match self {
-            DiskDefect::Fail => "fail".to_owned(),
-            DiskDefect::Stall => "stall".to_owned(),
-            DiskDefect::Full => "full".to_owned(),
-            DiskDefect::LoseFlush => "lose-flush".to_owned(),
-            DiskDefect::ReadOnly => "read-only".to_owned(),
+            DiskDefect::Fail
+            | DiskDefect::Stall
+            | DiskDefect::Full
+            | DiskDefect::LoseFlush
+            | DiskDefect::ReadOnly => self.form().to_owned(),
             DiskDefect::FailAfter { operations } => format!("{{ fail-after: {operations} }}"),
             DiskDefect::Slow { by } => format!("{{ slow: {} }}", format_duration(*by)),
             DiskDefect::Corrupt { share, checksums } => {

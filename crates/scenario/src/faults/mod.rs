@@ -224,9 +224,9 @@ pub enum Aim<'f> {
     Target(&'f FaultTarget),
     /// A host by name.
     Host(&'f Place),
-    /// A node.
+    /// The node that has this name or role when the fault begins.
     Node(NodeTarget),
-    /// Every node.
+    /// Every node of the database at once.
     AllNodes,
     /// What is between two places.
     Between(&'f FaultTarget, &'f FaultTarget),

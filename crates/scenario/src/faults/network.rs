@@ -63,7 +63,8 @@ impl Facts for NetworkFault {
     fn form(&self) -> Option<Form<'_>> {
         let (from, to) = self.directions.first()?;
         let ways = if self.directions.len() > 1 { "both ways" } else { "one way" };
-        let name = format!("{ways}: {}", changed(&self.conditions).join(", "));
+        let changed: Vec<&str> = network::given(&self.conditions).map(|(name, _)| name).collect();
+        let name = format!("{ways}: {}", changed.join(", "));
         Some(Form { name, aim: Aim::Between(from, to) })
     }
 
@@ -76,24 +77,6 @@ impl Facts for NetworkFault {
         };
         format!("{ends}{}", network::written(&self.conditions))
     }
-}
-
-/// What a fault of the network changes.
-fn changed(conditions: &Conditions) -> Vec<&'static str> {
-    let Conditions { delay, jitter, loss, duplicate, reorder, corrupt, rate_bits_per_s, queue, mtu_bytes } =
-        conditions;
-    let given = [
-        ("delay", delay.is_some()),
-        ("jitter", jitter.is_some()),
-        ("loss", loss.is_some()),
-        ("duplicate", duplicate.is_some()),
-        ("reorder", reorder.is_some()),
-        ("corrupt", corrupt.is_some()),
-        ("rate", rate_bits_per_s.is_some()),
-        ("queue", queue.is_some()),
-        ("mtu", mtu_bytes.is_some()),
-    ];
-    given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
 }
 
 struct Document {

@@ -72,12 +72,10 @@ async fn load(
     let mut next = 0..rows;
     let loading = Loading::begin(table, rows, progress);
     let mut fill = |lines: &mut Vec<u8>| {
-        let first = next.start;
-        for index in next.by_ref().take(1_000) {
+        for index in loading.next_rows(&mut next, 1_000) {
             // Writing into memory cannot fail.
             let _ = lines.write_all(line(index + 1, index / of_each_branch + 1).as_bytes());
         }
-        loading.add(next.start - first);
         !next.is_empty()
     };
     let loaded = session.load(BulkLoad { table, columns, is_new: true }, &mut fill).await?;

@@ -33,7 +33,8 @@ const NUMBER_CHARACTERS: usize = 16;
 
 /// Rows loaded by one session.
 const ROWS_PER_SESSION: u64 = 100_000;
-/// The table's name.
+
+/// The table that YCSB's own clients use.
 const TABLE: &str = "usertable";
 
 /// Most sessions that load at the same time.
@@ -306,8 +307,7 @@ impl Ycsb {
     ) -> Result<u64, SessionError> {
         let mut rng = ChaCha8Rng::seed_from_u64(numbers.start);
         let mut fill = |lines: &mut Vec<u8>| {
-            let first = numbers.start;
-            for number in numbers.by_ref().take(50) {
+            for number in loading.next_rows(&mut numbers, 50) {
                 lines.extend_from_slice(name_of(number, self.settings.ordered).as_bytes());
                 for _ in 0..self.settings.fields {
                     lines.push(b'\t');
@@ -315,7 +315,6 @@ impl Ycsb {
                 }
                 lines.push(b'\n');
             }
-            loading.add(numbers.start - first);
             !numbers.is_empty()
         };
         let columns: String = (0..self.settings.fields).map(|field| format!(", field{field}")).collect();
