@@ -113,12 +113,12 @@ impl Capacity {
                     return (Verdict::Unknown, format!("a packet train {way} could not be sent: {error}"));
                 }
             }
-            let judged = self.judge_rate(&trains, way);
+            let judged = self.judge_rate(&trains, attempt + 1, way);
             if judged.0 == Verdict::Pass {
                 return judged;
             }
         }
-        self.judge_rate(&trains, way)
+        self.judge_rate(&trains, TRAINS, way)
     }
 
     /// What is sent to see a rate, and the bytes of each packet.
@@ -175,11 +175,16 @@ impl Capacity {
         if is_far { HEALED_SHARE } else { TOLERANCE_SHARE }
     }
 
-    fn judge_rate(&self, trains: &[Train], way: &str) -> (Verdict, String) {
+    /// What the trains that came through show, of so many sent.
+    fn judge_rate(&self, trains: &[Train], sent: u32, way: &str) -> (Verdict, String) {
         let seen = match trains {
             [] => return (Verdict::Unknown, format!("too few packets of a train {way} arrived")),
             _ => format!("packet trains {way} arrived at {}", through(trains)),
         };
+        if trains.len() * 2 < sent as usize {
+            let told = format!("{seen}; only {} of {sent} trains could be measured", trains.len());
+            return (Verdict::Unknown, format!("{told}, too few to judge the rate"));
+        }
         let near = |train: &&Train, rate: f64, share: f64| (train.together / rate - 1.0).abs() <= share;
         let count = |is: &dyn Fn(&&Train) -> bool| trains.iter().filter(is).count();
         let Some(link) = self.asked else {
@@ -312,7 +317,8 @@ mod tests {
 
     fn check(asked: Option<Narrowest>, trains: &[Train], expected: Verdict) {
         let otherwise = if asked.is_some() { None } else { link(10 * MBIT, 50) };
-        let (verdict, sentence) = capacity(asked, otherwise).judge_rate(trains, "there");
+        let sent = u32::try_from(trains.len()).expect("few");
+        let (verdict, sentence) = capacity(asked, otherwise).judge_rate(trains, sent, "there");
         assert_eq!(verdict, expected, "{sentence}");
     }
 
@@ -343,6 +349,25 @@ mod tests {
         check(None, &[alone(500e6)], Verdict::Pass);
         check(None, &[alone(10e6)], Verdict::Fail);
         check(None, &[alone(7e6), alone(4e6)], Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_rate_is_not_judged_from_less_than_half_of_the_trains() {
+        let alone = |rate: f64| [through(rate, rate); 4];
+        let check = |trains: &[Train], sent: u32, expected: Verdict| {
+            for (asked, otherwise) in [(link(10 * MBIT, 50), None), (None, link(5 * MBIT, 50))] {
+                let (verdict, sentence) = capacity(asked, otherwise).judge_rate(trains, sent, "there");
+                assert_eq!(verdict, expected, "{sentence}");
+                let is_told = sentence.contains(&format!("only {} of {sent} trains", trains.len()));
+                assert_eq!(is_told, expected == Verdict::Unknown, "{sentence}");
+            }
+        };
+        check(&alone(9.9e6)[..1], 8, Verdict::Unknown);
+        check(&alone(9.9e6)[..3], 8, Verdict::Unknown);
+        check(&alone(9.9e6), 8, Verdict::Pass);
+        check(&alone(9.9e6)[..1], 2, Verdict::Pass);
+        let (verdict, _) = capacity(link(10 * MBIT, 50), None).judge_rate(&alone(20e6)[..1], 8, "there");
+        assert_eq!(verdict, Verdict::Unknown, "one train is not enough for a failure either");
     }
 
     /// Datagrams that arrive in groups of `together`, the link sending one each millisecond.
