@@ -14,8 +14,12 @@ use platform::Vm;
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long that is looked for.
 const HELD_UP_WITHIN: Duration = Duration::from_secs(5);
-/// How long is looked on afterwards.
+/// How long is looked on afterwards,
 const AFTER: Duration = Duration::from_secs(2);
+/// and how often, as long as the node needs too little to show anything.
+const LOOKS_AFTER: usize = 3;
+/// So often a limit that still stood would hold the node up while it is looked on; then it is shown that it does not.
+const DUE_MIN: f64 = 5.0;
 /// With less time nothing is shown: the limit holds by periods of 100 ms.
 const LEAST: Duration = Duration::from_secs(1);
 /// What a node may be seen to use above its limit: ticks of 10 ms, periods, and its init, which reaps.
@@ -40,6 +44,26 @@ impl Meter {
         let held = vm.held_up()?;
         let used = *cpu_time_by_pid_namespace().ok()?.get(&pid_namespace)?;
         Some(Meter { at: Instant::now(), pid_namespace, used, held_up: held.periods, held_up_for: held.time })
+    }
+}
+
+/// What a node did between two readings of its meters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pace {
+    /// How many processors it used,
+    processors: f64,
+    /// and how often the kernel held it up.
+    held_up_per_s: f64,
+}
+
+impl Meter {
+    /// None over no time, and where the node was booted meanwhile.
+    pub(crate) fn pace_until(&self, ended: &Meter) -> Option<Pace> {
+        let time_s = ended.at.duration_since(self.at).as_secs_f64();
+        (time_s > 0.0 && self.pid_namespace == ended.pid_namespace).then(|| Pace {
+            processors: ended.used.saturating_sub(self.used).as_secs_f64() / time_s,
+            held_up_per_s: ended.held_up.saturating_sub(self.held_up) as f64 / time_s,
+        })
     }
 }
 
@@ -102,34 +126,52 @@ impl Pressed {
         }
     }
 
-    /// Whether it may use more again.
-    pub(crate) fn look_at_healing(&self, vm: &Vm) -> Receipt {
+    /// Whether it may use more again; `pressed` is what it did while it was pressed.
+    pub(crate) fn look_at_healing(&self, vm: &Vm, pressed: Option<Pace>) -> Receipt {
         // The period in which the limit was lifted may still hold it up.
         std::thread::sleep(LEAST / 4);
-        let began = Meter::read(vm);
-        std::thread::sleep(AFTER);
-        let (Some(began), Some(ended)) = (began, Meter::read(vm)) else {
-            let what = format!("the CPU time of {} after the fault could not be read", self.node);
-            return Receipt { verdict: Verdict::Unknown, evidence: vec![what] };
-        };
-        self.judge_healing(&began, &ended)
+        let mut began = Meter::read(vm);
+        let mut looks = 0;
+        loop {
+            std::thread::sleep(AFTER);
+            let ended = Meter::read(vm);
+            let receipt = self.judge_healing(pressed, began.as_ref(), ended.as_ref());
+            looks += 1;
+            if receipt.verdict != Verdict::Unknown || looks == LOOKS_AFTER {
+                return receipt;
+            }
+            began = ended;
+        }
     }
 
-    fn judge_healing(&self, began: &Meter, ended: &Meter) -> Receipt {
+    fn judge_healing(&self, pressed: Option<Pace>, began: Option<&Meter>, ended: Option<&Meter>) -> Receipt {
+        let node = &self.node;
+        let receipt = |verdict, what: String| Receipt { verdict, evidence: vec![what] };
+        let (Some(began), Some(ended)) = (began, ended) else {
+            let what = format!("the CPU time of {node} after the fault could not be read");
+            return receipt(Verdict::Unknown, what);
+        };
+        if began.pid_namespace != ended.pid_namespace {
+            return receipt(Verdict::Unknown, format!("{node} was booted again after the fault"));
+        }
         let time_s = ended.at.duration_since(began.at).as_secs_f64().max(f64::EPSILON);
         let used = ended.used.saturating_sub(began.used).as_secs_f64() / time_s;
         let times = ended.held_up.saturating_sub(began.held_up);
-        let node = &self.node;
         let what = format!(
             "afterwards {node} used {used:.2} processors in {time_s:.1} s and was throttled {times} times"
         );
-        // A limit of its own may hold it up as well, above what was left to it.
-        let verdict = if times == 0 || used > self.left * ABOVE + ABOVE_PROCESSORS {
-            Verdict::Pass
-        } else {
-            Verdict::Fail
-        };
-        Receipt { verdict, evidence: vec![what] }
+        // A node that uses less than under the pressure may need no more.
+        let as_before = pressed.filter(|pace| used >= pace.processors);
+        let due = as_before.map_or(0.0, |pace| pace.held_up_per_s * time_s);
+        match () {
+            // A limit of its own may hold it up as well, above what was left to it.
+            () if used > self.left * ABOVE + ABOVE_PROCESSORS => receipt(Verdict::Pass, what),
+            () if times > 0 => receipt(Verdict::Fail, what),
+            () if due >= DUE_MIN => {
+                receipt(Verdict::Pass, format!("{what}; at the fault's rate it would be {due:.0} times"))
+            }
+            () => receipt(Verdict::Unknown, format!("{what}: too little to show that the pressure has gone")),
+        }
     }
 }
 
@@ -156,7 +198,8 @@ mod tests {
         let pressed = Pressed { node: "n1".to_owned(), left: 0.4 };
         let (began, ended) = meters(seconds, used_ms, held_up);
         assert_eq!(pressed.judge(Some(&began), Some(&ended)).verdict, expected, "{used_ms} {held_up}");
-        assert_eq!(pressed.judge_healing(&began, &ended).verdict, healed, "{used_ms} {held_up}");
+        let seen = pressed.judge_healing(None, Some(&began), Some(&ended)).verdict;
+        assert_eq!(seen, healed, "{used_ms} {held_up}");
     }
 
     #[test]
@@ -164,8 +207,28 @@ mod tests {
         check(10, 4_000, 90, Verdict::Pass, Verdict::Fail);
         check(10, 9_000, 0, Verdict::Fail, Verdict::Pass);
         check(10, 9_000, 40, Verdict::Fail, Verdict::Pass);
-        check(10, 1_000, 0, Verdict::Unknown, Verdict::Pass);
-        check(0, 0, 0, Verdict::Unknown, Verdict::Pass);
+        check(10, 1_000, 0, Verdict::Unknown, Verdict::Unknown);
+        check(0, 0, 0, Verdict::Unknown, Verdict::Unknown);
+    }
+
+    #[test]
+    fn an_idle_node_does_not_show_that_the_pressure_has_gone() {
+        let pressed = Pressed { node: "n1".to_owned(), left: 0.4 };
+        let judged = |pace: Option<Pace>, used_ms: u64, held_up: u64| {
+            let (began, ended) = meters(2, used_ms, held_up);
+            pressed.judge_healing(pace, Some(&began), Some(&ended)).verdict
+        };
+        let (began, ended) = meters(10, 3_000, 90);
+        let often = began.pace_until(&ended);
+        assert_eq!(often, Some(Pace { processors: 0.3, held_up_per_s: 9.0 }));
+        assert_eq!(judged(often, 0, 0), Verdict::Unknown, "it does nothing");
+        assert_eq!(judged(often, 500, 0), Verdict::Unknown, "it does less than under the pressure");
+        assert_eq!(judged(often, 700, 0), Verdict::Pass, "under the pressure it was held up for so much");
+        assert_eq!(judged(often, 700, 3), Verdict::Fail);
+        assert_eq!(judged(often, 1_500, 0), Verdict::Pass);
+        let (began, ended) = meters(10, 3_000, 2);
+        assert_eq!(judged(began.pace_until(&ended), 700, 0), Verdict::Unknown, "it was hardly ever held up");
+        assert_eq!(judged(None, 700, 0), Verdict::Unknown);
     }
 
     #[test]
@@ -175,5 +238,8 @@ mod tests {
         let ended = Meter { pid_namespace: 2, ..ended };
         assert_eq!(pressed.judge(Some(&began), Some(&ended)).verdict, Verdict::Unknown);
         assert_eq!(pressed.judge(None, Some(&ended)).verdict, Verdict::Unknown);
+        assert_eq!(began.pace_until(&ended), None);
+        let healed = |began: Option<&Meter>| pressed.judge_healing(None, began, Some(&ended)).verdict;
+        assert_eq!((healed(Some(&began)), healed(None)), (Verdict::Unknown, Verdict::Unknown));
     }
 }

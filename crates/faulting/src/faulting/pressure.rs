@@ -22,13 +22,16 @@ struct StandingPressure {
 
 impl StandingFault for StandingPressure {
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
-        let stood = self.pressed.judge(self.began.as_ref(), Meter::read(&self.vm).as_ref());
+        let ended = Meter::read(&self.vm);
+        let (began, ended) = (self.began.as_ref(), ended.as_ref());
+        let stood = self.pressed.judge(began, ended);
+        let pace = began.zip(ended).and_then(|(began, ended)| began.pace_until(ended));
         self.over.store(true, Ordering::Release);
         self.lift();
         let mended_s = faulting.mended_now(number);
         faulting.stood_teller()(number, stood);
         let (told, vm, pressed) = (faulting.healing_teller(), self.vm.clone(), self.pressed.clone());
-        faulting.in_background(move || told(number, mended_s, pressed.look_at_healing(&vm)));
+        faulting.in_background(move || told(number, mended_s, pressed.look_at_healing(&vm, pace)));
     }
 
     fn give_up(&mut self) {
