@@ -28,6 +28,8 @@ const AFTER: Duration = Duration::from_secs(2);
 pub(crate) struct Squeezed {
     pub(crate) node: String,
     pub(crate) left_bytes: u64,
+    /// What it might use before the fault.
+    pub(crate) limit_before_bytes: u64,
 }
 
 fn receipt(verdict: Verdict, what: String) -> Receipt {
@@ -43,7 +45,7 @@ fn size(bytes: u64) -> String {
 }
 
 impl Squeezed {
-    /// Whether the node begins to meet its limit.
+    /// Whether the node begins to meet the limit that was asked for.
     pub(crate) fn look_at_effect(&self, vm: &Vm, began: Option<MemoryMeter>, over: &AtomicBool) -> Receipt {
         let started = Instant::now();
         let Some(began) = began else {
@@ -51,21 +53,32 @@ impl Squeezed {
         };
         loop {
             let now = vm.memory_meter();
-            if let Some(now) = now.filter(|now| now.times_at_limit > began.times_at_limit) {
-                let (node, used, left) = (&self.node, size(began.used_bytes), size(now.limit_bytes));
-                let what = format!("{node} used {used}, may use {left} now, and wanted more");
-                return receipt(Verdict::Pass, what);
-            }
-            if started.elapsed() >= MET_WITHIN || over.load(Ordering::Acquire) {
-                let what = format!(
-                    "{} did not reach its memory limit for {:.1} s",
-                    self.node,
-                    started.elapsed().as_secs_f64()
-                );
-                return receipt(Verdict::Unknown, what);
+            let seen = self.judge_effect(began, now, started.elapsed());
+            let is_over = started.elapsed() >= MET_WITHIN || over.load(Ordering::Acquire);
+            if is_over || seen.verdict == Verdict::Pass {
+                return seen;
             }
             std::thread::sleep(GLANCE);
         }
+    }
+
+    fn judge_effect(&self, began: MemoryMeter, now: Option<MemoryMeter>, after: Duration) -> Receipt {
+        let (node, after_s) = (&self.node, after.as_secs_f64());
+        let Some(now) = now else {
+            return receipt(Verdict::Unknown, format!("the memory of {node} could not be read"));
+        };
+        let limit = size(now.limit_bytes);
+        if now.limit_bytes > self.left_bytes {
+            let asked = size(self.left_bytes);
+            let what = format!("{node} may use {limit} after {after_s:.1} s; a limit of {asked} was requested");
+            return receipt(Verdict::Unknown, what);
+        }
+        if now.times_at_limit <= began.times_at_limit {
+            let what = format!("{node} did not reach its memory limit for {after_s:.1} s");
+            return receipt(Verdict::Unknown, what);
+        }
+        let used = size(began.used_bytes);
+        receipt(Verdict::Pass, format!("{node} used {used}, may use {limit} now, and wanted more"))
     }
 
     /// What was counted all the time it stood.
@@ -90,6 +103,9 @@ impl Squeezed {
         match () {
             () if ended.limit_bytes >= began.used_bytes => receipt(Verdict::Fail, what),
             () if ended.used_bytes > ended.limit_bytes => receipt(Verdict::Fail, what),
+            () if ended.limit_bytes > self.left_bytes => {
+                receipt(Verdict::Unknown, format!("{what}; the limit never came down to what was requested"))
+            }
             () if times == 0 => receipt(Verdict::Unknown, what),
             () => receipt(Verdict::Pass, what),
         }
@@ -105,19 +121,28 @@ impl Squeezed {
         let began = vm.memory_meter();
         std::thread::sleep(AFTER);
         let mut seen = self.judge_healing(began, vm.memory_meter());
-        let Some(onlooker) = onlooker else { return seen };
+        let (verdict, what) = self.wait_for_answer(onlooker.map(|one| move || one.answers()), patience);
+        seen.verdict = seen.verdict.and(verdict);
+        seen.evidence.push(what);
+        seen
+    }
+
+    /// Whether its database answers in time; `answers` is none where nobody can look.
+    fn wait_for_answer(&self, answers: Option<impl Fn() -> bool>, patience: Duration) -> (Verdict, String) {
+        let node = &self.node;
+        let Some(answers) = answers else {
+            let what = format!("no client stands anywhere, so whether {node} answers could not be seen");
+            return (Verdict::Unknown, what);
+        };
         let started = Instant::now();
-        while !onlooker.answers() {
+        while !answers() {
             if started.elapsed() >= patience {
-                seen.verdict = seen.verdict.and(Verdict::Unknown);
                 let waited = started.elapsed().as_secs_f64();
-                seen.evidence.push(format!("{} does not answer {waited:.0} s after the fault", self.node));
-                return seen;
+                return (Verdict::Unknown, format!("{node} does not answer {waited:.0} s after the fault"));
             }
             std::thread::sleep(GLANCE);
         }
-        seen.evidence.push(format!("{} answers", self.node));
-        seen
+        (Verdict::Pass, format!("{node} answers"))
     }
 
     fn judge_healing(&self, began: Option<MemoryMeter>, ended: Option<MemoryMeter>) -> Receipt {
@@ -132,7 +157,7 @@ impl Squeezed {
             () if times > 0 => {
                 receipt(Verdict::Fail, format!("afterwards {node} met a limit of its memory {times} times"))
             }
-            () if ended.limit_bytes <= self.left_bytes => {
+            () if ended.limit_bytes < self.limit_before_bytes => {
                 let left = size(ended.limit_bytes);
                 receipt(Verdict::Fail, format!("afterwards {node} still may use no more than {left}"))
             }
@@ -153,19 +178,39 @@ mod tests {
     }
 
     fn squeezed() -> Squeezed {
-        Squeezed { node: "n1".to_owned(), left_bytes: 60 * MIB }
+        Squeezed { node: "n1".to_owned(), left_bytes: 60 * MIB, limit_before_bytes: MIB << 30 }
     }
 
     #[test]
     fn a_node_that_is_left_less_than_it_used_and_wants_more_is_squeezed() {
         let judged = |ended| squeezed().judge(meter(100, 1 << 30, 3, 0), ended).verdict;
         assert_eq!(judged(meter(60, 60, 9, 1)), Verdict::Pass);
-        // As far as the kernel went.
-        assert_eq!(judged(meter(80, 80, 9, 0)), Verdict::Pass);
+        assert_eq!(judged(meter(80, 80, 9, 0)), Verdict::Unknown, "the limit never came down to 60 MiB");
         assert_eq!(judged(meter(60, 60, 3, 0)), Verdict::Unknown, "it never wanted more");
         assert_eq!(judged(meter(100, 1 << 30, 3, 0)), Verdict::Fail, "nothing was limited");
         assert_eq!(judged(meter(70, 60, 9, 0)), Verdict::Fail, "the limit does not hold");
         assert_eq!(judged(meter(10, 60, 0, 0)), Verdict::Unknown, "another boot");
+        assert_eq!(judged(None), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_limit_that_is_met_before_it_came_down_to_what_was_asked_is_no_effect() {
+        let began = meter(100, 1 << 30, 3, 0).expect("a meter");
+        let judged = |now| squeezed().judge_effect(began, now, Duration::from_secs(1));
+        assert_eq!(judged(meter(60, 60, 9, 0)).verdict, Verdict::Pass);
+        assert_eq!(judged(meter(60, 60, 3, 0)).verdict, Verdict::Unknown, "it wanted no more");
+        assert_eq!(judged(meter(100, 1 << 30, 9, 0)).verdict, Verdict::Unknown, "nothing was limited");
+        assert_eq!(judged(None).verdict, Verdict::Unknown);
+        let half_way = judged(meter(80, 80, 9, 0));
+        assert_eq!(half_way.verdict, Verdict::Unknown, "{half_way:?}");
+        assert!(half_way.evidence[0].starts_with("n1 may use "), "{half_way:?}");
+    }
+
+    #[test]
+    fn a_database_that_nobody_can_ask_is_not_said_to_answer() {
+        let judged = |answers: Option<fn() -> bool>| squeezed().wait_for_answer(answers, Duration::ZERO).0;
+        assert_eq!(judged(Some(|| true)), Verdict::Pass);
+        assert_eq!(judged(Some(|| false)), Verdict::Unknown);
         assert_eq!(judged(None), Verdict::Unknown);
     }
 
@@ -175,6 +220,7 @@ mod tests {
         assert_eq!(judged(meter(90, 1 << 30, 9, 1)), Verdict::Pass);
         assert_eq!(judged(meter(90, 1 << 30, 12, 1)), Verdict::Fail);
         assert_eq!(judged(meter(60, 60, 9, 1)), Verdict::Fail);
+        assert_eq!(judged(meter(70, 80, 9, 1)), Verdict::Fail, "where the kernel stopped half way");
         assert_eq!(judged(None), Verdict::Unknown);
     }
 }

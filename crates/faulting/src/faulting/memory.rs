@@ -84,8 +84,11 @@ impl Faulting {
         let onlooker = Onlooker::new(&self.datacentre, (node, address), None, self.longest_delay);
         let began = vm.memory_meter();
         let used_bytes = began.map_or(0, |meter| meter.used_bytes);
-        let squeezed =
-            Squeezed { node: vm.name().to_owned(), left_bytes: (used_bytes as f64 * (1.0 - share)) as u64 };
+        let squeezed = Squeezed {
+            node: vm.name().to_owned(),
+            left_bytes: (used_bytes as f64 * (1.0 - share)) as u64,
+            limit_before_bytes: began.map_or(0, |meter| meter.limit_bytes),
+        };
         let over = Arc::<AtomicBool>::default();
         let effect_s = self.events.now_s();
         let imposes = !self.prevented && !self.datacentre.planted.contains(&Lie::NoPressure);
