@@ -184,6 +184,19 @@ pub fn of_conditions(
     ways
 }
 
+/// The directions of which no datagram can show anything, because an end has no station.
+#[must_use]
+pub fn without_stations(stations: &[Station], directions: &[(Path, Path)]) -> Vec<(Path, Path)> {
+    let is_unseen = |(from, to): &&(Path, Path)| first_stations(stations, from, to).is_none();
+    directions.iter().filter(is_unseen).cloned().collect()
+}
+
+/// A place in words.
+#[must_use]
+pub fn named(path: &Path) -> String {
+    if path.is_empty() { "everything else".to_owned() } else { path.join("/") }
+}
+
 /// The first station in each of two places, by number.
 #[must_use]
 pub fn first_stations(stations: &[Station], from: &Path, to: &Path) -> Option<(usize, usize)> {

@@ -70,7 +70,8 @@ impl Squeezed {
         let limit = size(now.limit_bytes);
         if now.limit_bytes > self.left_bytes {
             let asked = size(self.left_bytes);
-            let what = format!("{node} may use {limit} after {after_s:.1} s; a limit of {asked} was requested");
+            let what =
+                format!("{node} may use {limit} after {after_s:.1} s; a limit of {asked} was requested");
             return receipt(Verdict::Unknown, what);
         }
         if now.times_at_limit <= began.times_at_limit {

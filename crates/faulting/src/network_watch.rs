@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fabric::{CountGuard, PairCounters};
+use fabric::{CountGuard, PairCounters, Path};
 use history::{Receipt, Verdict};
 use paper::RequestedNetwork;
 
+use crate::datagrams::named;
 use crate::datagrams::probing::{Occasion, Probing, Stood};
 use crate::looks::{Look, show};
 use crate::stations::Station;
@@ -40,6 +41,8 @@ pub(crate) struct Shown {
     pub(crate) with: Arc<RequestedNetwork>,
     /// What else shows it.
     pub(crate) looks: Vec<Look>,
+    /// Its directions that nothing can show.
+    pub(crate) unseen: Vec<(Path, Path)>,
     /// Whether it cuts ways that must have been open.
     pub(crate) cuts: bool,
 }
@@ -96,6 +99,7 @@ impl Watched {
         tell: Option<impl Fn(&str, &[Station], &RequestedNetwork)>,
     ) {
         let mut receipt = self.first_answer();
+        doubt(&mut receipt, &self.shown.unseen);
         if receipt.evidence.is_empty() && self.shown.looks.is_empty() {
             receipt.verdict = Verdict::Unknown;
             receipt.evidence.push("no evidence: there is no node or client at both ends".to_owned());
@@ -178,7 +182,7 @@ impl Watched {
         anew: Option<&Probing>,
         from: Instant,
         now: &RequestedNetwork,
-        (stations, looks): (&[Station], &[Look]),
+        (stations, looks, unseen): (&[Station], &[Look], &[(Path, Path)]),
     ) -> Receipt {
         let begun = Instant::now();
         let probing = anew.unwrap_or(&self.probing);
@@ -197,10 +201,54 @@ impl Watched {
         let seen = show(stations, looks);
         receipt.verdict = receipt.verdict.and(seen.verdict);
         receipt.evidence.extend(seen.evidence);
+        doubt(&mut receipt, unseen);
+        if anew.is_none() {
+            // The datagrams of the fault know nothing of a place that has had no power until now.
+            let since: Vec<_> =
+                self.shown.unseen.iter().filter(|one| !unseen.contains(one)).cloned().collect();
+            doubt(&mut receipt, &since);
+        }
         if receipt.evidence.is_empty() {
             receipt.verdict = Verdict::Unknown;
             receipt.evidence.push("no evidence that it healed".to_owned());
         }
         receipt
+    }
+}
+
+/// Directions that nothing can show leave a receipt in doubt.
+fn doubt(receipt: &mut Receipt, unseen: &[(Path, Path)]) {
+    for (from, to) in unseen {
+        let way = format!("from {} to {}", named(from), named(to));
+        receipt.verdict = receipt.verdict.and(Verdict::Unknown);
+        receipt
+            .evidence
+            .push(format!("no evidence {way}: there are no two places with power to probe between"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagrams::without_stations;
+
+    #[test]
+    fn a_direction_without_a_station_is_named_and_leaves_the_receipt_in_doubt() {
+        let stations = ["dc1", "dc2"].map(Station::of_clients);
+        let place = |name: &str| vec![name.to_owned()];
+        let directions = [(place("dc1"), place("dc2")), (place("dc1"), place("dc3"))];
+        let told = |directions: &[(Path, Path)]| {
+            let mut receipt =
+                Receipt { verdict: Verdict::Pass, evidence: vec!["the delay is seen".to_owned()] };
+            doubt(&mut receipt, &without_stations(&stations, directions));
+            receipt
+        };
+        assert_eq!(told(&directions[..1]).verdict, Verdict::Pass);
+        let receipt = told(&directions);
+        assert_eq!(receipt.verdict, Verdict::Unknown);
+        assert!(receipt.evidence[1].starts_with("no evidence from dc1 to dc3: "), "{receipt:?}");
+        assert_eq!(receipt.evidence.len(), 2);
+        // A place that has one station alone has none to send to itself.
+        assert_eq!(told(&[(place("dc1"), place("dc1"))]).verdict, Verdict::Unknown);
     }
 }

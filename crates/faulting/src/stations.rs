@@ -70,6 +70,21 @@ impl Station {
     }
 }
 
+#[cfg(test)]
+impl Station {
+    /// Clients in a region, in no network.
+    pub(crate) fn of_clients(region: &str) -> Station {
+        let nowhere = std::fs::File::open("/dev/null").expect("every machine has one");
+        Station {
+            name: format!("clients in {region}"),
+            path: vec![region.to_owned(), "clients".to_owned()],
+            address: IpAddr::from([127, 0, 0, 1]),
+            namespace: nowhere.into(),
+            stands_on: StandsOn::Clients,
+        }
+    }
+}
+
 /// Every place that can be measured from now.
 #[must_use]
 pub fn stations(datacentre: &Datacentre) -> Vec<Station> {

@@ -17,7 +17,7 @@ use scenario::{
 };
 
 use crate::datagrams::probing::{Probing, Stood};
-use crate::datagrams::{self, Way, properties};
+use crate::datagrams::{self, Way, named, properties, without_stations};
 use crate::faulting::targets::describe;
 use crate::faulting::{Faulting, StandingFault};
 use crate::flapping::Flapping;
@@ -111,6 +111,7 @@ impl Faulting {
         let with = Arc::new(self.asked_network(Some(&rules)));
         let ways = ways_of(action.conditions(), &stations, (&directions, &rules), (&with, &before));
         let looks = self.capacity_looks(action.conditions(), &stations, &directions, (&with, &before), false);
+        let unseen = unseen_of(action.conditions(), &stations, &directions);
         let cuts = action.conditions().is_none();
         let sent_from = Instant::now();
         let (datacentre, log) = (self.datacentre.clone(), self.request_log.clone());
@@ -130,7 +131,7 @@ impl Faulting {
             _ => Stood::Since(Instant::now()),
         };
         let counts = fault.flap.is_none().then(|| probing.count(&self.datacentre.fabric)).flatten();
-        let shown = Shown { number, effect_s, sent_from, struck, before, with, looks, cuts };
+        let shown = Shown { number, effect_s, sent_from, struck, before, with, looks, unseen, cuts };
         let watched = Arc::new(Watched {
             probing,
             stood,
@@ -199,6 +200,7 @@ impl Faulting {
             (&now, &watched.shown.with),
             true,
         );
+        let unseen = unseen_of(standing.conditions.as_ref(), &stations, &standing.directions);
         let anew = watched.probing.has_lost_an_end().then(|| {
             let stations = self.stations_for(&standing.directions);
             let plan = (&standing.directions[..], &standing.rules[..]);
@@ -210,7 +212,7 @@ impl Faulting {
         let tell = self.matrix_teller(number);
         self.in_background(move || {
             stood(number, watched.show_stood(paused, counted.as_deref()));
-            let receipt = watched.show_healed(anew.as_ref(), mended, &now, (&stations, &looks));
+            let receipt = watched.show_healed(anew.as_ref(), mended, &now, (&stations, &looks, &unseen));
             told(number, mended_s, receipt);
             tell("has healed", &stations, &now);
         });
@@ -376,6 +378,15 @@ fn ways_of(
     }
 }
 
+/// The directions whose conditions nothing can show. A partition is shown by all pairs of stations that it cuts.
+fn unseen_of(
+    conditions: Option<&Conditions>,
+    stations: &[Station],
+    directions: &[(Path, Path)],
+) -> Vec<(Path, Path)> {
+    conditions.map_or_else(Vec::new, |_| without_stations(stations, directions))
+}
+
 fn with_level(target: &FaultTarget, level: Level) -> FaultTarget {
     match target {
         FaultTarget::Place(place) => FaultTarget::Place(place.clone()),
@@ -388,10 +399,6 @@ fn with_level(target: &FaultTarget, level: Level) -> FaultTarget {
 
 fn cut_rule(from: &Path, to: &Path, block: Block) -> Rule {
     Rule { from: from.clone(), to: to.clone(), block: Some(block), ..Rule::default() }
-}
-
-fn named(path: &Path) -> String {
-    if path.is_empty() { "everything else".to_owned() } else { path.join("/") }
 }
 
 fn in_turns(flap: Flap) -> String {
