@@ -102,6 +102,7 @@ impl Faulting {
             self.tell_who_died(record, &power_off);
             self.note_who_died_elsewhere(number, record, &power_off.died);
             self.note_what_stayed(number, record, &power_off.died);
+            self.platform.tell_failed_rollbacks();
             self.platform.lost(&power_off.died);
             self.look_at_copies(number, on_copies);
         }
