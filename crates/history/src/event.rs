@@ -204,6 +204,15 @@ pub enum EventKind {
         /// Why it did not happen.
         why: String,
     },
+    /// A node has lost its power, and what was not synced could not be taken back from its volume: the content is in doubt.
+    RollbackFailed {
+        /// The node.
+        node: String,
+        /// Its volume, or the component of it, for a person to read.
+        volume: String,
+        /// What the lab's own disk answered.
+        why: String,
+    },
     /// Parts of the lab stood still, from this event's time on.
     LabStall {
         /// Which, and for how long.

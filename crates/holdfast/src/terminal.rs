@@ -247,6 +247,7 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::FinalReadMissed { load, nodes, why } => {
             format!("NOT READ the final state of {load} at {}: {why}", or_nothing(nodes))
         }
+        EventKind::RollbackFailed { volume, why, .. } => format!("NOT ROLLED BACK {volume}: {why}"),
         EventKind::LabStall { stall } => format!("STALL {stall}"),
         EventKind::Interference { interference } => format!("INTERFERENCE {interference}"),
         EventKind::Check { name, verdict, explanation } => {

@@ -64,6 +64,7 @@ impl Platform {
         if let Err(error) = self.datacentre.power_off_vm(vm) {
             self.trouble(&format!("switch {node} off"), &error.to_string());
         }
+        self.tell_failed_rollbacks();
         Some(processes_left(&node, &namespaces))
     }
 

@@ -22,6 +22,7 @@ mod processes;
 mod processes_left;
 mod promotion;
 mod reasons;
+mod rollbacks;
 mod starting;
 mod time_service;
 mod vm;

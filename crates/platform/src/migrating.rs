@@ -386,7 +386,9 @@ impl Journey<'_> {
             return Ok(());
         }
         // A host that lost its power in the midst did not find the VM on it.
-        datacentre.power_off_vm(vm)?;
+        let switched_off = datacentre.power_off_vm(vm);
+        self.platform.tell_failed_rollbacks();
+        switched_off?;
         self.platform.events.say(EventKind::NodeDown { node, host: host.clone() });
         self.platform.lost(&[vm]);
         Err(NotMigrated::TargetOff { host })

@@ -394,6 +394,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::FinalReadMissed { load, nodes, why } => {
             ("fault", format!("The final state of {load} was not read at {}: {why}", format::listed(nodes)))
         }
+        EventKind::RollbackFailed { volume, why, .. } => ("fault", format!("No rollback: {volume}: {why}")),
         EventKind::LabStall { stall } => ("fault", format!("Stall: {stall}.")),
         EventKind::Interference { interference } => {
             ("fault", format!("Outside the schedule: {interference}."))

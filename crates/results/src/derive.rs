@@ -12,7 +12,7 @@ use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
 use crate::by_second::{self, LoadSeconds};
 use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult};
-use crate::lab::{InterferenceResult, LabResult, WarningResult};
+use crate::lab::{FailedRollbackResult, InterferenceResult, LabResult, WarningResult};
 use crate::load::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 use crate::run::{CheckResult, RunResult};
 
@@ -45,6 +45,11 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
             EventKind::Interference { interference } => {
                 let interference = interference.clone();
                 result.lab.interference.push(InterferenceResult { t_s: event.t_s, interference });
+            }
+            EventKind::RollbackFailed { node, volume, why } => {
+                let (t_s, node) = (event.t_s, node.clone());
+                let (volume, why) = (volume.clone(), why.clone());
+                result.lab.failed_rollbacks.push(FailedRollbackResult { t_s, node, volume, why });
             }
             EventKind::Check { name, verdict, explanation } => {
                 result.checks.push(CheckResult::new(name, *verdict, explanation))

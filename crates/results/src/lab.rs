@@ -61,6 +61,10 @@ pub struct LabResult {
     /// Where nodes ran against the scenario's own capacities and rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement: Vec<PlacementResult>,
+    /// Volumes from which what was not synced could not be taken back at a power-off, by whatever: the run shows nothing about
+    /// the database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_rollbacks: Vec<FailedRollbackResult>,
 }
 
 /// Syncs that were answered after the time of a described medium, over the whole run.
@@ -93,6 +97,19 @@ pub struct PlacementResult {
     pub t_s: f64,
     /// What ran where, and against what.
     pub violation: String,
+}
+
+/// A volume whose content is in doubt after a power-off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailedRollbackResult {
+    /// When it was seen, seconds on the run's clock.
+    pub t_s: f64,
+    /// The node whose volume it is.
+    pub node: String,
+    /// The volume, or the component of it, in words.
+    pub volume: String,
+    /// What the lab's own disk answered.
+    pub why: String,
 }
 
 /// A doubt about the measurement.

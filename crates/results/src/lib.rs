@@ -23,7 +23,8 @@ pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult};
 pub use hosts_csv::HostRow;
 pub use lab::{
-    InterferenceResult, LabResult, LinkResult, ModelledSyncsResult, PlacementResult, WarningResult,
+    FailedRollbackResult, InterferenceResult, LabResult, LinkResult, ModelledSyncsResult, PlacementResult,
+    WarningResult,
 };
 pub use links_csv::LinkRow;
 pub use load::{EndedEarly, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};

@@ -170,6 +170,9 @@ impl Underway for LabRun {
     }
 
     fn finish(self: Box<Self>) -> Found {
-        Found { watched: self.watched, links: self.carried, volumes: self.volumes.finish() }
+        let volumes = self.volumes.finish();
+        // Also of nodes that were booted for their marks alone, and of boots that failed.
+        self.platform.tell_failed_rollbacks();
+        Found { watched: self.watched, links: self.carried, volumes }
     }
 }

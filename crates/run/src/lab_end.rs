@@ -33,6 +33,14 @@ pub(crate) enum LabDoubt {
         /// Its kind.
         kind: String,
     },
+    /// What was not synced is in part still on a volume.
+    #[error("{volume} could not be brought back to what was durable: {why}")]
+    NotBroughtBack {
+        /// The volume, or a component of it, in words.
+        volume: String,
+        /// Why, in words.
+        why: String,
+    },
     /// A host did not get its power back.
     #[error("host {host} is still without power")]
     HostOff {
@@ -86,7 +94,10 @@ fn of_the_run(result: &RunResult, was_interrupted: bool) -> Vec<LabDoubt> {
     let unshown = faults.filter(|(_, fault)| fault.receipt.verdict != Verdict::Pass || fault.lab_lost_synced);
     let unshown =
         unshown.map(|(number, fault)| LabDoubt::NoReceipt { number: number + 1, kind: fault.kind.clone() });
-    interrupted.into_iter().chain(stalled).chain(unshown).collect()
+    let failed = result.lab.failed_rollbacks.iter();
+    let failed =
+        failed.map(|seen| LabDoubt::NotBroughtBack { volume: seen.volume.clone(), why: seen.why.clone() });
+    interrupted.into_iter().chain(stalled).chain(unshown).chain(failed).collect()
 }
 
 /// The programs that still run when they have had time to end.
@@ -104,7 +115,7 @@ fn processes_left() -> std::io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use history::{LabPart, Receipt, RunFacts, Stall};
-    use results::{FaultResult, LabResult};
+    use results::{FailedRollbackResult, FaultResult, LabResult};
 
     use super::*;
 
@@ -130,5 +141,15 @@ mod tests {
         let unshown = "fault 2 (power-off) has no receipt";
         check(vec![fault(Verdict::Pass, false), fault(Verdict::Unknown, false)], 0, false, &[unshown]);
         check(vec![fault(Verdict::Pass, false), fault(Verdict::Pass, true)], 0, false, &[unshown]);
+    }
+
+    #[test]
+    fn a_lab_with_a_volume_that_could_not_be_brought_back_is_in_doubt() {
+        let (node, volume, why) = ("n1".to_owned(), "the volume of n1".to_owned(), "EIO".to_owned());
+        let failed_rollbacks = vec![FailedRollbackResult { t_s: 1.0, node, volume, why }];
+        let lab = LabResult { failed_rollbacks, ..LabResult::default() };
+        let result = RunResult { lab, ..RunResult::blank(RunFacts::default()) };
+        let told: Vec<String> = of_the_run(&result, false).iter().map(LabDoubt::to_string).collect();
+        assert_eq!(told, ["the volume of n1 could not be brought back to what was durable: EIO"]);
     }
 }

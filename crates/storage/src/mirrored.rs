@@ -5,6 +5,7 @@
 
 mod component;
 mod conversation;
+mod doubt;
 #[cfg(test)]
 mod ground;
 mod initiator;
@@ -81,6 +82,10 @@ struct State {
     serving: Option<Serving>,
     /// Components that have all that was acknowledged, as far as can be known.
     current: BTreeSet<usize>,
+    /// Components that could not be brought back at a power-off and have not caught up since, and why.
+    in_doubt: BTreeMap<usize, String>,
+    /// Each time that happened, by the component's number and host, of which nobody has been told yet.
+    failed_rollbacks: Vec<((usize, String), String)>,
     /// How it was opened, boot by boot, as far as that is over.
     openings: Vec<Opening>,
     last_loss: Option<Result<Lost, String>>,
@@ -294,8 +299,7 @@ impl MirroredDisk {
                 state.last_loss = Some(lost.as_ref().copied().map_err(ToString::to_string));
             }
             if let Err(error) = lost {
-                // It is not to be relied on before it has caught up with another.
-                state.current.remove(&number);
+                state.doubt(number, &error);
                 first_error.get_or_insert(error);
             }
         }
@@ -304,6 +308,9 @@ impl MirroredDisk {
     }
 
     fn note_ends(&self, state: &mut State, serving: &Serving) {
+        for number in self.caught_up(state, serving) {
+            state.in_doubt.remove(&number);
+        }
         state.ended.clear();
         for (peer, number) in serving.peers.iter().enumerate() {
             let stood = serving.mirror.state(peer);
@@ -337,7 +344,9 @@ impl MirroredDisk {
             let lost = component.power_off(&mut dirt);
             self.differences().lost(number, &dirt);
             let is_semi = self.policy.acknowledge == Acknowledge::Semi;
-            if lost.is_err() || (is_semi && !dirt.is_empty()) {
+            if let Err(error) = &lost {
+                self.state().doubt(number, error);
+            } else if is_semi && !dirt.is_empty() {
                 self.state().current.remove(&number);
             }
             all_off = all_off.and(lost.map(drop));
@@ -417,6 +426,7 @@ impl MirroredDisk {
     #[must_use]
     pub fn look_after(&self, is_on: &dyn Fn(usize) -> bool) -> Vec<String> {
         self.give_up_a_silent_disk();
+        self.clear_doubts();
         let mut told = std::mem::take(&mut self.state().news);
         let occurrences = {
             let mut state = self.state();

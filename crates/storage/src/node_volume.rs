@@ -96,6 +96,23 @@ impl NodeVolume {
         Some(loss_in_words(&format!("the volume of {node}"), &last_loss?))
     }
 
+    /// Each time it, or a component of it, could not be brought back to what was durable since this was last asked, and why.
+    /// `vm` is whose it is.
+    #[must_use]
+    pub fn take_failed_rollbacks(&self, vm: usize) -> Vec<(VolumePart, String)> {
+        let failed: Vec<(Option<(usize, String)>, String)> = match self {
+            NodeVolume::Directory => Vec::new(),
+            NodeVolume::Virtual(disk) => {
+                disk.take_failed_rollbacks().into_iter().map(|why| (None, why)).collect()
+            }
+            NodeVolume::Mirrored(disk) => {
+                let failed = disk.take_failed_rollbacks().into_iter();
+                failed.map(|(component, why)| (Some(component), why)).collect()
+            }
+        };
+        failed.into_iter().map(|(component, why)| (VolumePart { vm, component }, why)).collect()
+    }
+
     /// Names of the disks that it, or a component of it, lies on.
     #[must_use]
     pub fn disks(&self) -> BTreeSet<String> {

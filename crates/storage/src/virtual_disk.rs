@@ -26,6 +26,8 @@ pub struct VirtualDisk {
 struct Past {
     cpu: Duration,
     last_loss: Option<Result<Lost, String>>,
+    /// Why power-offs could not take back what was not durable, of which nobody has been told yet.
+    failed_rollbacks: Vec<String>,
 }
 
 impl VirtualDisk {
@@ -121,23 +123,49 @@ impl VirtualDisk {
     /// When the folder's file system refuses; then the disk's content is in doubt.
     pub fn lose(&self, mount: &Mount) -> io::Result<()> {
         let lost = self.rollback.of(&self.volume, &mut Dirt::new());
+        self.past().cpu += mount.cpu_time();
+        self.note(lost)
+    }
+
+    fn note(&self, lost: Result<Lost, disk::Refusal>) -> io::Result<()> {
+        let told = lost.map_err(|refusal| refusal.to_string());
         let mut past = self.past();
-        past.cpu += mount.cpu_time();
-        past.last_loss = Some(lost.map_err(|refusal| refusal.to_string()));
+        past.failed_rollbacks.extend(told.clone().err());
+        past.last_loss = Some(told);
         lost.map(drop).map_err(io::Error::from)
+    }
+
+    /// Why power-offs could not take back what was not durable since this was last asked.
+    pub(crate) fn take_failed_rollbacks(&self) -> Vec<String> {
+        std::mem::take(&mut self.past().failed_rollbacks)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node_volume::NodeVolume;
 
     #[test]
     fn a_disk_that_could_not_be_brought_back_is_not_mounted_again() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let group = disk::DiskGroup::new(&["d1".to_owned()], None);
         let volume = VirtualDisk::new(folder.path(), 0, PowerOffs::default(), group.capacity[0].clone());
-        volume.past().last_loss = Some(Err("ENOSPC: No space left on device".to_owned()));
+        assert!(volume.note(Err(disk::Refusal::EIO)).is_err());
         assert!(matches!(volume.prepare(), Err(OpenError::InDoubt { .. })));
+    }
+
+    #[test]
+    fn a_rollback_that_failed_is_told_once_with_the_volume_and_the_error_whoever_cut_the_power() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let group = disk::DiskGroup::new(&["d1".to_owned()], None);
+        let volume = VirtualDisk::new(folder.path(), 0, PowerOffs::default(), group.capacity[0].clone());
+        assert!(volume.note(Ok(Lost::default())).is_ok());
+        assert!(volume.note(Err(disk::Refusal::EIO)).is_err());
+        let volume = NodeVolume::Virtual(Box::new(volume));
+        let told: Vec<(String, String)> =
+            volume.take_failed_rollbacks(1).into_iter().map(|(part, why)| (part.in_words(), why)).collect();
+        assert_eq!(told, [("the volume of n2".to_owned(), disk::Refusal::EIO.to_string())]);
+        assert!(volume.take_failed_rollbacks(1).is_empty());
     }
 }

@@ -35,6 +35,12 @@ impl Differences {
         self.lost(component, dirt);
     }
 
+    /// Whether power-offs took something back on a component of which the one that serves has not been told.
+    #[must_use]
+    pub fn is_untold(&self, component: usize) -> bool {
+        self.lost.contains_key(&component)
+    }
+
     /// Service ended: this is what others lack, or may lack, of the one that served.
     pub fn ended(&mut self, lacking: impl IntoIterator<Item = (usize, Dirt)>) {
         for (component, dirt) in lacking {

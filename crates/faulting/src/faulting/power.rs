@@ -100,7 +100,9 @@ impl Faulting {
             self.plant_canaries(number, &dying);
             let power_off = self.datacentre.power_off_hosts(&record.hosts);
             self.tell_who_died(record, &power_off);
+            self.note_who_died_elsewhere(number, record, &power_off.died);
             self.note_what_stayed(number, record, &power_off.died);
+            self.platform.tell_failed_rollbacks();
             self.platform.lost(&power_off.died);
             self.look_at_copies(number, on_copies);
         }
@@ -136,6 +138,12 @@ impl Faulting {
             }
             self.events.say(EventKind::NodeDown { node, host });
         }
+    }
+
+    /// Their volumes were rolled back like those of the hosts' own nodes, so the receipt has to show the same of them.
+    fn note_who_died_elsewhere(&self, number: usize, record: &FaultRecord, died: &[usize]) {
+        let elsewhere = died.iter().copied().filter(|vm| !record.vms.contains(vm));
+        lock(&self.records)[number].vms_elsewhere = elsewhere.collect();
     }
 
     /// A volume that could not be brought back to what was durable is wrong by the lab's doing, and what its database lacks

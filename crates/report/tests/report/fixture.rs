@@ -106,6 +106,7 @@ pub fn host_failure() -> Fixture {
         lab: LabResult {
             nothing_to_lose: None,
             placement: Vec::new(),
+            failed_rollbacks: Vec::new(),
             packets: std::collections::BTreeMap::new(),
             boot_s: Some(2.4),
             from_snapshot: false,

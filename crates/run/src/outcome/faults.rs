@@ -60,12 +60,14 @@ fn is_interrupted(loads: &[FaultLoadResult]) -> Option<bool> {
     (any || all_known).then_some(any)
 }
 
-/// Whose volumes' losses a fault has to show: those of the nodes that lost their power.
+/// Whose volumes' losses a fault has to show: those of the nodes that lost their power, on the hosts that were hit and on
+/// others, where one of these served the volume. Such a volume loses what was not synced like any other, because the
+/// component that served it did; nothing of it goes on.
 fn volumes_struck(fault: &FaultRecord) -> Vec<String> {
     if !matches!(fault.struck, Struck::Hosts(_)) {
         return Vec::new();
     }
-    fault.vms.iter().map(|vm| scenario::node_name(*vm)).collect()
+    fault.vms.iter().chain(&fault.vms_elsewhere).map(|vm| scenario::node_name(*vm)).collect()
 }
 
 /// Evidence of effect, of what volumes lost and of healing together: as good as its weakest part, and unknown when a part is
@@ -243,5 +245,20 @@ mod tests {
             |struck| volumes_struck(&FaultRecord { struck, vms: vec![0, 2], ..FaultRecord::default() });
         assert_eq!(struck(Struck::Hosts(vec![path.clone()])), ["n1", "n3"]);
         assert!(struck(Struck::Nodes(vec![path])).is_empty());
+    }
+
+    #[test]
+    fn a_node_elsewhere_that_died_because_its_volume_was_served_from_a_struck_host_has_its_loss_to_show() {
+        let struck = Struck::Hosts(vec![vec!["dc1".to_owned()]]);
+        let fault = FaultRecord { struck, vms: vec![0], vms_elsewhere: vec![1], ..FaultRecord::default() };
+        let volumes = volumes_struck(&fault);
+        assert_eq!(volumes, ["n1", "n2"]);
+        let receipts = [seen("off"), seen("on")];
+        let own = finding(Some("n1"), Verdict::Pass, "gone");
+        let doubtful = whole_receipt(&receipts, std::slice::from_ref(&own), &volumes);
+        let expected = "there is no evidence of what was lost from the volume of n2";
+        assert_eq!((doubtful.verdict, doubtful.evidence[0].as_str()), (Verdict::Unknown, expected));
+        let both = [own, finding(Some("n2"), Verdict::Pass, "gone")];
+        assert_eq!(whole_receipt(&receipts, &both, &volumes).verdict, Verdict::Pass);
     }
 }

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use history::{Event, EventKind, MigrationFacts, Verdict};
 use results::{
-    CheckResult, InterferenceResult, LabResult, LoadResult, ModelledSyncsResult, RunResult, VolumeResult,
+    CheckResult, FailedRollbackResult, InterferenceResult, LabResult, LoadResult, ModelledSyncsResult,
+    RunResult, VolumeResult,
 };
 use scenario::{DiskSync, Scenario, Takes};
 
@@ -61,7 +62,6 @@ pub fn draw(
         let CheckResult { name, verdict, explanation, .. } = check.result.clone();
         chronicle.say(EventKind::Check { name, verdict, explanation });
     }
-    let facts = prepared.facts.clone();
     let (checks, lost): (Vec<CheckResult>, Vec<Vec<check::LostWrite>>) =
         checked.into_iter().map(|check| (check.result, check.lost)).unzip();
     let lost = Lost { count: results::losses::lost_writes(&checks), known: lost.concat() };
@@ -70,7 +70,7 @@ pub fn draw(
     let lab = LabResult {
         boot_s: prepared.lab.as_ref().map(|lab| lab.boot_s),
         from_snapshot: prepared.lab.as_ref().is_some_and(|lab| lab.from_snapshot),
-        nodes: u32::try_from(facts.site.nodes.len()).unwrap_or(u32::MAX),
+        nodes: u32::try_from(prepared.facts.site.nodes.len()).unwrap_or(u32::MAX),
         cpu_seconds: shown.in_all.by_part(),
         cpu_share_of_lab: prepared.lab.as_ref().and_then(|_| shown.under_load.share_of_lab()),
         packets: packets(prepared),
@@ -80,6 +80,7 @@ pub fn draw(
         interference: interference(shown),
         nothing_to_lose: nothing_to_lose(scenario, prepared),
         placement: self::placement::violations_of(scenario, &chronicle.events()),
+        failed_rollbacks: failed_rollbacks(&chronicle.events()),
     };
     let events = chronicle.events();
     let mut result = RunResult {
@@ -92,7 +93,7 @@ pub fn draw(
         migrations: migrations(&events),
         agents,
         lab,
-        ..RunResult::blank(facts)
+        ..RunResult::blank(prepared.facts.clone())
     };
     let evidence = paper::Evidence {
         timeline: &shown.recorded.timeline,
@@ -136,6 +137,17 @@ fn migrations(events: &[Event]) -> Vec<MigrationFacts> {
         _ => None,
     };
     events.iter().filter_map(facts).collect()
+}
+
+fn failed_rollbacks(events: &[Event]) -> Vec<FailedRollbackResult> {
+    let failed = |event: &Event| match &event.kind {
+        EventKind::RollbackFailed { node, volume, why } => {
+            let (node, volume, why) = (node.clone(), volume.clone(), why.clone());
+            Some(FailedRollbackResult { t_s: event.t_s, node, volume, why })
+        }
+        _ => None,
+    };
+    events.iter().filter_map(failed).collect()
 }
 
 fn volumes(prepared: &Prepared, shown: &Shown) -> Vec<VolumeResult> {

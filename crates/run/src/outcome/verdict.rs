@@ -55,7 +55,8 @@ pub(super) fn verdict(
         ));
     }
     let lab_lost_synced = result.faults.iter().any(|fault| fault.lab_lost_synced);
-    let whole = match lab_lost_synced {
+    let is_nothing_shown = lab_lost_synced || !result.lab.failed_rollbacks.is_empty();
+    let whole = match is_nothing_shown {
         true => Verdict::Unknown,
         false => parts.iter().fold(Verdict::Pass, |verdict, (part, _)| verdict.and(*part)),
     };
@@ -123,6 +124,11 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
         let why = format!("{} at {:.1} s; the platform broke its own rules", of.violation, of.t_s);
         parts.push((Verdict::Unknown, why));
     }
+    for of in &result.lab.failed_rollbacks {
+        let what = "could not be brought back to what was durable";
+        let why = format!("{} {what} at a power-off, at {:.1} s: {}", of.volume, of.t_s, of.why);
+        parts.push((Verdict::Unknown, format!("{why}; this run shows nothing about the database")));
+    }
     if let Some(why) = &result.lab.nothing_to_lose {
         let what = "it was not shown that no acknowledged write is lost at a power-off";
         parts.push((Verdict::Unknown, format!("{what}: {why}")));
@@ -154,7 +160,7 @@ fn judged_from_s(result: &RunResult) -> f64 {
 #[cfg(test)]
 mod tests {
     use history::LabPart;
-    use results::{CheckResult, LoadFigures, LoadResult};
+    use results::{CheckResult, FailedRollbackResult, LoadFigures, LoadResult};
 
     use super::*;
     use crate::expectations::tests::facts;
@@ -174,6 +180,19 @@ mod tests {
         let (verdict, reasons) = verdict(&ended(9, 25_794), 0, None, None);
         assert_eq!(verdict, Verdict::Unknown, "{reasons:?}");
         assert!(reasons[0].contains("25,794 errors and 9 transactions"), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_rollback_that_failed_outside_every_fault_leaves_no_pass_and_no_failure_and_names_the_volume() {
+        let mut result = ended(100, 1);
+        let (node, volume) = ("n2".to_owned(), "the volume of n2".to_owned());
+        result.lab.failed_rollbacks =
+            vec![FailedRollbackResult { t_s: 7.0, node, volume, why: "EIO".to_owned() }];
+        let what = "the volume of n2 could not be brought back to what was durable at a power-off, at 7.0 s: \
+                    EIO; this run shows nothing about the database";
+        assert_eq!(verdict(&result, 0, None, None), (Verdict::Unknown, vec![what.to_owned()]));
+        result.checks = vec![CheckResult::new("kv", Verdict::Fail, "lost")];
+        assert_eq!(verdict(&result, 0, None, None).0, Verdict::Unknown);
     }
 
     #[test]

@@ -241,7 +241,7 @@ impl MirroredDisk {
     ) -> Result<usize, OpenError> {
         let usable: Vec<usize> =
             (0..state.components.len()).filter(|number| is_usable(state, *number)).collect();
-        let Some(first) = usable.first().copied() else { return Err(OpenError::NoComponent) };
+        let Some(first) = usable.first().copied() else { return Err(state.why_none_serves()) };
         let of = |number: usize| state.components[number].host;
         let is_own = |number: &usize| of(*number) == host;
         let (current, lagging): (Vec<usize>, Vec<usize>) =
@@ -361,7 +361,8 @@ impl MirroredDisk {
 pub(super) type ServingMirror = Mirror<disk::OnDisk<disk::FolderStore>>;
 
 pub(super) fn is_usable(state: &State, number: usize) -> bool {
-    !state.retired.contains(&number) && state.components[number].is_on()
+    let is_there = !state.retired.contains(&number) && state.components[number].is_on();
+    is_there && !state.in_doubt.contains_key(&number)
 }
 
 #[cfg(test)]
