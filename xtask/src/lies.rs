@@ -53,7 +53,7 @@ const CASES: &[Case] = &[
         ["leak-packets", "network", "a partition lets 1 packet of 50 through"],
         &["--plant", "leak-packets"],
         2,
-        &["partition", "has no receipt"],
+        &["partition", "has no receipt", "although the fault blocks this direction"],
     ),
     honest("network"),
     lie(

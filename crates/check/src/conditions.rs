@@ -9,12 +9,15 @@
 //!   answer cannot stand in their place. All loads are taken together: they work on the same tables;
 //! - `script-conditions`: the conditions the user wrote down for a script of their own, at least one. It says nothing of
 //!   single transactions, whose meaning only the user knows.
+//!
+//! Both workloads record the same kinds of operations. Whose they are, the record of each load's final read tells.
 
 use std::collections::BTreeMap;
 
 use history::{Action, ConditionFound, Operation, Outcome};
 
 use crate::Check;
+use crate::registry;
 use crate::report::Report;
 use crate::story::{Story, counted, is_or_are, with_examples};
 
@@ -45,15 +48,34 @@ struct Look {
     counts: BTreeMap<String, i64>,
 }
 
+/// What was seen of one load.
+#[derive(Debug)]
+struct OfLoad {
+    /// By kind of transaction.
+    ended: BTreeMap<String, Ended>,
+    last_acknowledged_s: f64,
+    look: Option<Look>,
+    /// Its workload is one that this check does not judge.
+    is_of_another_check: bool,
+}
+
+impl Default for OfLoad {
+    fn default() -> Self {
+        OfLoad {
+            ended: BTreeMap::new(),
+            last_acknowledged_s: f64::NEG_INFINITY,
+            look: None,
+            is_of_another_check: false,
+        }
+    }
+}
+
 /// Either check, to be fed operation by operation.
 #[derive(Debug)]
 pub struct Conditions {
     name: &'static str,
-    /// By kind of transaction.
-    ended: BTreeMap<String, Ended>,
-    last_acknowledged_s: f64,
     /// By load: scripts have conditions of their own.
-    looks: BTreeMap<String, Look>,
+    loads: BTreeMap<String, OfLoad>,
 }
 
 impl Conditions {
@@ -70,23 +92,23 @@ impl Conditions {
     }
 
     fn new(name: &'static str) -> Self {
-        Conditions {
-            name,
-            ended: BTreeMap::new(),
-            last_acknowledged_s: f64::NEG_INFINITY,
-            looks: BTreeMap::new(),
-        }
+        Conditions { name, loads: BTreeMap::new() }
     }
 }
 
 impl Check for Conditions {
     fn observe(&mut self, operation: &Operation) {
+        let name = self.name;
+        if !self.loads.contains_key(&operation.load) {
+            self.loads.insert(operation.load.clone(), OfLoad::default());
+        }
+        let Some(of_load) = self.loads.get_mut(&operation.load) else { return };
         match &operation.action {
             Action::Transaction { name, rolled_back } => {
-                if !self.ended.contains_key(name.as_ref()) {
-                    self.ended.insert(name.to_string(), Ended::default());
+                if !of_load.ended.contains_key(name.as_ref()) {
+                    of_load.ended.insert(name.to_string(), Ended::default());
                 }
-                let Some(ended) = self.ended.get_mut(name.as_ref()) else { return };
+                let Some(ended) = of_load.ended.get_mut(name.as_ref()) else { return };
                 match operation.outcome {
                     Outcome::Ok if *rolled_back => {}
                     Outcome::Ok => ended.acknowledged += 1,
@@ -94,22 +116,27 @@ impl Check for Conditions {
                     Outcome::Fail => {}
                 }
                 if operation.outcome == Outcome::Ok {
-                    self.last_acknowledged_s = self.last_acknowledged_s.max(operation.completed_s);
+                    of_load.last_acknowledged_s = of_load.last_acknowledged_s.max(operation.completed_s);
                 }
             }
             Action::ConditionsRead { conditions, counts } if operation.outcome == Outcome::Ok => {
                 let (conditions, counts) = (conditions.clone(), counts.clone());
-                let look = Look { began_s: operation.invoked_s, conditions, counts };
-                self.looks.insert(operation.load.clone(), look);
+                of_load.look = Some(Look { began_s: operation.invoked_s, conditions, counts });
+            }
+            Action::FinalRead { workload, .. } => {
+                let judges = registry::find(name).is_some_and(|check| check.judges(workload));
+                of_load.is_of_another_check = !judges;
             }
             _ => {}
         }
     }
 
-    fn conclude(self: Box<Self>) -> Report {
+    fn conclude(mut self: Box<Self>) -> Report {
+        self.loads.retain(|_, of_load| !of_load.is_of_another_check);
         let mut report = Report::new(self.name);
         let mut story = Story::default();
-        let sum = |pick: fn(&Ended) -> i64| self.ended.values().map(pick).sum::<i64>();
+        let ended = || self.loads.values().flat_map(|of_load| of_load.ended.values());
+        let sum = |pick: fn(&Ended) -> i64| ended().map(pick).sum::<i64>();
         let (acknowledged, indeterminate) =
             (sum(|ended| ended.acknowledged), sum(|ended| ended.indeterminate));
         report.counts.insert("transactions".into(), acknowledged);
@@ -117,7 +144,8 @@ impl Check for Conditions {
         if acknowledged == 0 {
             story.doubt("no transaction was acknowledged, so nothing was tested".into());
         }
-        let latest = self.looks.values().max_by(|one, other| one.began_s.total_cmp(&other.began_s));
+        let looks = self.looks();
+        let latest = looks.values().max_by(|one, other| one.began_s.total_cmp(&other.began_s));
         let Some(look) = latest else {
             story.doubt(
                 "there is no final look at the conditions, so it is not known whether they hold".into(),
@@ -129,11 +157,11 @@ impl Check for Conditions {
         // Loads of TPC-C look at the same tables with the same conditions.
         let looked_at: usize = match self.name {
             TPCC => look.conditions.len(),
-            _ => self.looks.values().map(|look| look.conditions.len()).sum(),
+            _ => looks.values().map(|look| look.conditions.len()).sum(),
         };
         report.count("conditions", looked_at);
-        for (load, look) in &self.looks {
-            let of_load = if self.looks.len() > 1 { format!(" of load {load}") } else { String::new() };
+        for (load, look) in &looks {
+            let of_load = if looks.len() > 1 { format!(" of load {load}") } else { String::new() };
             judge_conditions(look, &of_load, &mut story);
         }
         let mut rows = String::new();
@@ -143,11 +171,12 @@ impl Check for Conditions {
         } else if looked_at == 0 {
             story.doubt("there are no conditions, so nothing is known about the data".into());
         }
-        let first_began_s = self.looks.values().map(|look| look.began_s).fold(f64::INFINITY, f64::min);
-        if self.last_acknowledged_s > first_began_s {
+        let first_began_s = looks.values().map(|look| look.began_s).fold(f64::INFINITY, f64::min);
+        let last_acknowledged_s = self.last_acknowledged_s();
+        if last_acknowledged_s > first_began_s {
             story.doubt(format!(
-                "the final look began at {first_began_s:.3} s, before the last acknowledgement at {:.3} s",
-                self.last_acknowledged_s
+                "the final look began at {first_began_s:.3} s, before the last acknowledgement at \
+                 {last_acknowledged_s:.3} s"
             ));
         }
         let conditions = counted(looked_at, "condition");
@@ -185,13 +214,34 @@ fn number_of(name: &str) -> Option<usize> {
 }
 
 impl Conditions {
+    /// The final look of each load that has one.
+    fn looks(&self) -> BTreeMap<&str, &Look> {
+        self.loads
+            .iter()
+            .filter_map(|(load, of_load)| Some((load.as_str(), of_load.look.as_ref()?)))
+            .collect()
+    }
+
+    fn last_acknowledged_s(&self) -> f64 {
+        self.loads.values().map(|of_load| of_load.last_acknowledged_s).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The transactions of one kind, of all loads.
+    fn ended(&self, kind: &str) -> Ended {
+        let of_kind = self.loads.values().filter_map(|of_load| of_load.ended.get(kind));
+        of_kind.fold(Ended::default(), |sum, ended| Ended {
+            acknowledged: sum.acknowledged + ended.acknowledged,
+            indeterminate: sum.indeterminate + ended.indeterminate,
+        })
+    }
+
     /// Holds the rows that transactions must have left against those that were acknowledged; tells what was found where
     /// nothing is wrong.
     fn judge_rows(&self, look: &Look, report: &mut Report, story: &mut Story) -> String {
         let (mut lost, mut open, mut told) = (0, false, String::new());
         let mut acknowledged = 0;
         for (kind, count, what) in TPCC_ROWS {
-            let ended = self.ended.get(kind).copied().unwrap_or_default();
+            let ended = self.ended(kind);
             acknowledged += ended.acknowledged;
             let Some(there) = look.counts.get(count) else {
                 story.doubt(format!("the {what}s were not counted"));
@@ -221,7 +271,7 @@ impl Conditions {
             ));
         }
         report.acknowledged = u64::try_from(acknowledged).ok();
-        let judged = !open && self.last_acknowledged_s <= look.began_s;
+        let judged = !open && self.last_acknowledged_s() <= look.began_s;
         report.lost = (lost > 0 || judged).then_some(u64::try_from(lost).unwrap_or_default());
         told
     }
@@ -383,5 +433,39 @@ mod tests {
         check(holds(), broken(), Verdict::Fail, "of load stock");
         check(holds(), none(), Verdict::Pass, "2 conditions");
         check(none(), none(), Verdict::Unknown, "there are no conditions");
+    }
+
+    /// What a check says of a load of each workload, at once, with these final looks. The script was looked at last.
+    fn of_a_mix(mut check: Conditions, of_tpcc: Option<Operation>, of_script: Option<Operation>) -> Report {
+        let mine = |operation: Operation| Operation { load: "mine".to_owned(), ..operation };
+        let mut history = transactions("NEW-ORDER");
+        // Kinds of a script are what its user calls them.
+        history.extend(transactions("NEW-ORDER NEW-ORDER").into_iter().map(mine));
+        history.extend(of_tpcc);
+        history.extend(of_script.map(|look| Operation { invoked_s: 200.0, ..mine(look) }));
+        let end = |workload: &str| {
+            let (nodes, why) = (Vec::new(), String::new());
+            let action = Action::FinalRead { workload: workload.to_owned(), nodes, why };
+            operation(action, 201.0, Outcome::Ok)
+        };
+        history.extend([end("tpcc"), mine(end("script"))]);
+        history.iter().for_each(|operation| check.observe(operation));
+        Box::new(check).conclude()
+    }
+
+    #[test]
+    fn conditions_of_one_workload_are_not_looked_at_because_those_of_the_other_were() {
+        let script = |of_tpcc, of_script| of_a_mix(Conditions::of_scripts(), of_tpcc, of_script).verdict;
+        let all_twelve = || Some(look(12, &[], [1, 0]));
+        assert_eq!(script(all_twelve(), Some(look(0, &[], [0, 0]))), Verdict::Unknown);
+        assert_eq!(script(all_twelve(), None), Verdict::Unknown);
+        assert_eq!(script(all_twelve(), Some(look(1, &[], [0, 0]))), Verdict::Pass);
+        assert_eq!(script(Some(look(12, &[3], [1, 0])), Some(look(1, &[], [0, 0]))), Verdict::Pass);
+        let tpcc = |of_tpcc, of_script| of_a_mix(Conditions::of_tpcc(), of_tpcc, of_script).verdict;
+        let many = || Some(look(12, &[1], [1, 0]));
+        assert_eq!(tpcc(None, many()), Verdict::Unknown);
+        assert_eq!(tpcc(Some(look(11, &[], [1, 0])), many()), Verdict::Unknown);
+        assert_eq!(tpcc(all_twelve(), many()), Verdict::Pass, "its orders are counted without the script's");
+        assert_eq!(tpcc(Some(look(12, &[], [0, 0])), many()), Verdict::Fail);
     }
 }

@@ -25,6 +25,9 @@ const ECHO_EVERY: Duration = Duration::from_millis(20);
 const ANSWER: Duration = Duration::from_millis(500);
 /// How long the lab's own connection is waited for: a packet that was lost is sent again within that time.
 const KEPT_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a stun is held up at most, beside the site's longest round trip, until one echo request has been waited for: on a busy
+/// machine the thread that sends it has to wait for a processor first. Shorter than what clients put up with by default.
+const FIRST_ECHO_WITHIN: Duration = Duration::from_secs(1);
 /// How many echo requests show where packets go.
 const ECHOES: usize = 3;
 
@@ -89,10 +92,11 @@ struct Silence {
 }
 
 impl Silence {
-    /// Lets one more be waited for to its end, for so long at most, where none has been.
-    fn end(&self, patience: Duration) {
-        let deadline = Instant::now() + patience;
-        while self.sent.load(Ordering::Acquire) == 0 && Instant::now() < deadline {
+    /// Lets one be waited for to its end where none has been.
+    fn end(&self, round_trip: Duration) {
+        let deadline = Instant::now() + FIRST_ECHO_WITHIN + 2 * round_trip;
+        let is_to_come = || self.sent.load(Ordering::Acquire) == 0 && !self.thread.is_finished();
+        while is_to_come() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.is_over.store(true, Ordering::Release);
@@ -281,7 +285,7 @@ impl MigrationWatch for MigrationLooks {
     fn arrived(&self) {
         let mut seen = self.seen();
         if let Some(silence) = &seen.silence {
-            silence.end(2 * (ECHO_EVERY + self.round_trip));
+            silence.end(self.round_trip);
         }
         seen.still.push(self.still());
         self.guest_clock.iter().for_each(|clock| clock.go_on());
@@ -348,7 +352,10 @@ fn judge_silence(
         ),
         Some(Ok((0, _))) => (
             Verdict::Unknown,
-            format!("the stun ended before an answer could reach {place}: set a longer `stun`"),
+            format!(
+                "no answer to an echo request from {place} was waited for during the stun: the machine is too busy, or `stun` is \
+                 too short"
+            ),
         ),
         Some(Ok(_)) if !answered_before => {
             (Verdict::Unknown, format!("{node} did not answer {place} before the migration either"))
@@ -441,6 +448,22 @@ mod tests {
         assert_eq!(of(Some(Ok((3, 0))), false), Verdict::Unknown);
         assert_eq!(of(Some(Ok((0, 0))), true), Verdict::Unknown);
         assert_eq!(of(None, true), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_stun_lasts_until_one_echo_request_of_a_slow_prober_has_been_waited_for() {
+        let (is_over, sent) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let count = sent.clone();
+        let slow = move || {
+            std::thread::sleep(10 * ECHO_EVERY);
+            count.fetch_add(1, Ordering::AcqRel);
+            Ok((1, 0))
+        };
+        let silence = Silence { is_over, sent, thread: std::thread::spawn(slow) };
+        silence.end(Duration::ZERO);
+        assert_eq!(silence.sent.load(Ordering::Acquire), 1);
+        assert!(silence.is_over.load(Ordering::Acquire));
+        silence.thread.join().expect("it ends").expect("it probed");
     }
 
     #[test]

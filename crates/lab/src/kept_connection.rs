@@ -44,7 +44,8 @@ impl KeptConnection {
         Ok(connection)
     }
 
-    /// A byte there and one back; how long that took.
+    /// A byte there and one back; how long that took. Where nothing comes through the far end speaks all the same, so that the
+    /// kernel of its place learns whether the connection was cut.
     ///
     /// # Errors
     /// When the connection was cut, or nothing came back in time.
@@ -52,8 +53,9 @@ impl KeptConnection {
         let began = Instant::now();
         let mut byte = [7];
         self.near.write_all(&byte)?;
-        self.far.read_exact(&mut byte)?;
-        self.far.write_all(&byte)?;
+        let came = self.far.read_exact(&mut byte);
+        let answered = self.far.write_all(&byte);
+        came.and(answered)?;
         self.near.read_exact(&mut byte)?;
         Ok(began.elapsed())
     }

@@ -81,7 +81,8 @@ pub fn echo(address: IpAddr, interval: Duration, patience: Duration) -> io::Resu
     let deadline = Instant::now() + patience;
     let mut sequence: u16 = 0;
     let mut sent = Vec::new();
-    while Instant::now() < deadline {
+    // One at least: a caller that has waited for a processor until then has asked nobody yet.
+    loop {
         sequence = sequence.wrapping_add(1);
         sent.push((sequence, Instant::now()));
         send_echo(&socket, address, identifier, sequence)?;
@@ -90,8 +91,10 @@ pub fn echo(address: IpAddr, interval: Duration, patience: Duration) -> io::Resu
             let answer = sent.iter().find(|(number, _)| *number == answered);
             return Ok(answer.map(|(_, at)| at.elapsed()));
         }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
     }
-    Ok(None)
 }
 
 /// What an echo is made of in each family: the number of the protocol, and of its two kinds of message.
@@ -138,18 +141,20 @@ fn send_echo(socket: &OwnedFd, address: IpAddr, identifier: u16, sequence: u16) 
     }
 }
 
+/// Looks once more when the time is over: what came while this thread waited for a processor has come.
 fn await_answer(socket: &OwnedFd, from: IpAddr, identifier: u16, until: Instant) -> io::Result<Option<u16>> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use std::os::fd::AsFd;
     let mut packet = [0u8; 256];
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(None);
-        }
-        let timeout = PollTimeout::try_from(left.as_millis().max(1)).unwrap_or(PollTimeout::MAX);
+        let timeout = match left.is_zero() {
+            true => PollTimeout::ZERO,
+            false => PollTimeout::try_from(left.as_millis().max(1)).unwrap_or(PollTimeout::MAX),
+        };
         let mut waiting = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
         match poll(&mut waiting, timeout) {
+            Ok(0) if left.is_zero() => return Ok(None),
             Ok(0) | Err(nix::Error::EINTR) => continue,
             Ok(_) => {}
             Err(error) => return Err(error.into()),
@@ -211,6 +216,20 @@ mod tests {
         let from: IpAddr = from.parse().expect("an address");
         let found = message_in(packet, from).and_then(|message| answer_in(message, from, 7));
         assert_eq!(found, expected, "{packet:?}");
+    }
+
+    #[test]
+    fn an_answer_that_came_in_time_is_one_though_it_is_read_late() {
+        use std::net::UdpSocket;
+        let socket = || UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let (near, far) = (socket(), socket());
+        let address = near.local_addr().expect("its address");
+        // What a raw socket would give: the IP header, and the message behind it.
+        far.send_to(&[&[0x45_u8; 20][..], &[0, 0, 0, 0, 0, 7, 0, 3]].concat(), address).expect("sent");
+        near.peek(&mut [0; 64]).expect("it has come");
+        let near = OwnedFd::from(near);
+        let answered = || await_answer(&near, address.ip(), 7, Instant::now()).expect("polled");
+        assert_eq!((answered(), answered()), (Some(3), None));
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct Foreseen {
     pub is_limited: bool,
 }
 
+/// What to add where packets came through a direction that is cut.
+const THOUGH_BLOCKED: &str = ", although the fault blocks this direction";
 /// What to add where a limited way leaves doubt.
 const MAY_BE_FULL: &str = "; a rate-limited link on the path may be full of other traffic";
 
@@ -350,6 +352,7 @@ pub fn judge_cut(
     let mut sentence =
         format!("{arrived} of {sent} datagrams {way} arrived ({:.1} to {:.1} %)", low * 100.0, high * 100.0);
     let verdict = if arrived > 0 {
+        sentence.push_str(THOUGH_BLOCKED);
         Verdict::Fail
     } else if sent < least {
         sentence.push_str(&format!("; at least {least} must be sent to show that no packet gets through"));
@@ -378,9 +381,11 @@ pub fn judge_cut(
     }
     if let Some(pair) = counted {
         let (passed, all) = (pair.passed_packets(), pair.packets);
-        let verdict = if passed > 0 { Verdict::Fail } else { Verdict::Pass };
         let told = format!("the fabric counted: {passed} of {all} packets {way} were let through");
-        seen.push((verdict, told));
+        seen.push(match passed {
+            0 => (Verdict::Pass, told),
+            _ => (Verdict::Fail, format!("{told}{THOUGH_BLOCKED}")),
+        });
     }
     seen
 }

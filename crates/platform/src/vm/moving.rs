@@ -4,12 +4,14 @@
 use std::time::{Duration, Instant};
 
 use fabric::{Block, Rule, RuleGuard};
-use lab::process_table;
+use lab::process_table::{self, Seen};
 
 use super::{Vm, VmError};
 
 /// How long processes may take to stand still once they were stopped: one may wait for a disk.
-const STILL_WITHIN: Duration = Duration::from_secs(1);
+const STILL_WITHIN: Duration = Duration::from_secs(3);
+/// How often those that do not are signalled again.
+const AGAIN_EVERY: Duration = Duration::from_millis(100);
 
 /// A VM that stands still: its processes are stopped, and nothing comes from it or reaches it. Dropping it lets the VM go on.
 #[derive(Debug)]
@@ -41,8 +43,7 @@ impl Vm {
     /// When it has no power or does not answer, or the fabric is gone; it runs on then.
     pub(crate) fn stun(&self, paths: &[Vec<String>], block: Block) -> Result<Stun<'_>, VmError> {
         let mut stun = Stun { vm: self, quiet: None };
-        let strike = lab::Strike { signal: libc::SIGSTOP, only: None, at_most: None };
-        self.strike_processes(strike).map_err(VmError::Signal)?;
+        self.stop_processes()?;
         let both_ways = |path: &Vec<String>| {
             let to_it = Rule { to: path.clone(), block: Some(block), ..Rule::default() };
             let from_it = Rule { from: path.clone(), block: Some(block), ..Rule::default() };
@@ -54,13 +55,25 @@ impl Vm {
         Ok(stun)
     }
 
-    /// Waits until all processes stand still, or for as long as that may take.
+    fn stop_processes(&self) -> Result<(), VmError> {
+        let strike = lab::Strike { signal: libc::SIGSTOP, only: None, at_most: None };
+        self.strike_processes(strike).map_err(VmError::Signal)
+    }
+
+    /// Waits until all processes are seen to stand still, or for as long as that may take. One that another began while it was
+    /// signalled itself is signalled later.
     fn wait_until_still(&self) {
         let deadline = Instant::now() + STILL_WITHIN;
+        let mut signalled = Instant::now();
         while Instant::now() < deadline
             && let Some(namespace) = self.pid_namespace()
-            && process_table::look(namespace).is_ok_and(|table| table.values().any(|seen| !seen.is_stopped()))
+            && !process_table::look(namespace).is_ok_and(|table| table.values().all(Seen::is_stopped))
         {
+            if signalled.elapsed() >= AGAIN_EVERY {
+                // Whoever looks at the processes tells of one that runs on.
+                let _ = self.stop_processes();
+                signalled = Instant::now();
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
