@@ -6,7 +6,7 @@
 
 mod reading;
 
-use history::Verdict;
+use history::{AgentFacts, Verdict};
 use results::{ExpectationResult, RunResult};
 use scenario::quantity::{self, Unit};
 use scenario::resolved::Comparison;
@@ -27,13 +27,17 @@ pub fn judge(scenario: &Scenario, result: &RunResult, ended_s: f64) -> Vec<Expec
         let open = if unit_of(expectation) == Unit::Seconds { open_s } else { 0.0 };
         let readings = reading::readings(expectation, scenario, result, ended_s);
         let (verdict, worst) = worst(&readings, (expectation, open));
-        ExpectationResult {
+        let mut judged = ExpectationResult {
             name: expectation.name.clone(),
             wanted: expectation.wanted.clone(),
             measured: worst
                 .map_or_else(|| NOTHING.to_owned(), |worst| in_words(worst, (expectation, open), &readings)),
             verdict,
+        };
+        if unit_of(expectation) == Unit::Seconds {
+            doubt_times_of_a_lost_agent(&mut judged, result);
         }
+        judged
     };
     scenario.expect.iter().map(judge).collect()
 }
@@ -42,6 +46,17 @@ pub fn judge(scenario: &Scenario, result: &RunResult, ended_s: f64) -> Vec<Expec
 fn left_open_by_clocks(result: &RunResult) -> f64 {
     let off_us = result.agents.iter().filter_map(|agent| agent.clock.off_by_at_most_us);
     2.0 * off_us.fold(0.0, f64::max) / 1e6
+}
+
+/// A length of time rests on clocks, of which one was not compared to the end.
+fn doubt_times_of_a_lost_agent(judged: &mut ExpectationResult, result: &RunResult) {
+    let is_open = |agent: &&AgentFacts| agent.lost.is_some() && agent.clock.off_by_at_most_us.is_none();
+    let Some(agent) = result.agents.iter().find(is_open) else { return };
+    judged.verdict = Verdict::Unknown;
+    judged.measured.push_str(&format!(
+        ", but agent {} was lost and its clock not compared with this machine's to the end",
+        agent.agent
+    ));
 }
 
 fn unit_of(expectation: &Expectation) -> Unit {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{AgentFacts, ClockFacts, Receipt, RunFacts};
+use history::{AgentLoss, ClockFacts, Receipt, RunFacts};
 use measure::recovery::Incomparable;
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult,
@@ -279,6 +279,31 @@ fn what_the_clocks_of_agents_leave_open_is_not_judged() {
         "pass: 10.00 ms",
         "one clock measured it"
     );
+}
+
+#[test]
+fn a_length_of_time_is_not_known_where_the_clock_of_a_lost_agent_was_not_compared_to_the_end() {
+    let judged = |expect: &str| {
+        let lost = AgentLoss { at_s: 12.0, recorded_until_s: 11.0, why: "gone".to_owned(), went_on: true };
+        let agent = AgentFacts {
+            agent: "a1".to_owned(),
+            host: "load1".to_owned(),
+            load: "tpcc".to_owned(),
+            first_client: 0,
+            clients: 2,
+            clock: ClockFacts::default(),
+            late_s: 0.0,
+            cpu_s: None,
+            lost: Some(lost),
+        };
+        judge(&parsed(expect), &RunResult { agents: vec![agent], ..result() }, 35.0).remove(0)
+    };
+    for expect in ["tpcc.outage.gap: < 4.6s", "tpcc.outage.gap: < 4.4s"] {
+        let told = judged(expect);
+        assert_eq!(told.verdict, Verdict::Unknown);
+        assert!(told.measured.starts_with("4.50 s, but agent a1 was lost"), "{}", told.measured);
+    }
+    assert_eq!(judged("tpcb.baseline.latency_p99: < 15ms").verdict, Verdict::Pass, "one clock measured it");
 }
 
 #[test]

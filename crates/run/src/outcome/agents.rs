@@ -3,7 +3,7 @@
 //!
 //! Owns what is judged by times of several clocks, and how much is too much. How clocks are compared is `agent`'s.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use history::{AgentFacts, Event, EventKind, Operation, Verdict};
 use results::{LoadResult, WarningResult};
@@ -42,7 +42,8 @@ pub(super) fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
         )
     });
     let of_clock = |agent: &AgentFacts| match agent.clock.off_by_at_most_us {
-        None if agent.lost.is_some() => None,
+        // Compared before the run and not after it: `Clocks` and the expectations doubt what rests on its times.
+        None if agent.lost.is_some() && agent.clock.before.is_some() => None,
         None => Some(format!(
             "the clock of agent {} could not be compared with this machine's before and after the run, so its times are \
              not known",
@@ -103,8 +104,8 @@ pub(super) fn warnings(agents: &[AgentFacts]) -> Vec<WarningResult> {
 pub(super) struct Clocks {
     /// By load: the first of an agent's clients, the number after the last, and by how much.
     agents: BTreeMap<String, Vec<(u64, u64, f64)>>,
-    /// Loads of an agent whose clock was not compared before and after.
-    not_compared: BTreeSet<String>,
+    /// Loads of an agent whose clock was not compared before and after, with what there is to say of it.
+    not_compared: BTreeMap<String, String>,
 }
 
 impl Clocks {
@@ -113,7 +114,7 @@ impl Clocks {
         let mut clocks = Clocks::default();
         for agent in agents {
             let Some(off_us) = agent.clock.off_by_at_most_us else {
-                clocks.not_compared.insert(agent.load.clone());
+                clocks.not_compared.insert(agent.load.clone(), why_no_order_is_known(agent));
                 continue;
             };
             let end = agent.first_client + u64::from(agent.clients);
@@ -153,9 +154,8 @@ impl Clocks {
         }
         let check = check::registry::find(&checked.result.name);
         let is_judged = |load: &&LoadResult| check.is_some_and(|check| check.takes_in(&load.workload));
-        if loads.iter().filter(is_judged).any(|load| self.not_compared.contains(&load.name)) {
-            let why =
-                "how far apart the agents' clocks were is not known, so neither is the order of operations";
+        let mut judged = loads.iter().filter(is_judged);
+        if let Some(why) = judged.find_map(|load| self.not_compared.get(&load.name)) {
             return in_doubt(checked, why);
         }
         let widest_s = self.agents.values().flatten().map(|(.., off_s)| *off_s).fold(0.0, f64::max);
@@ -172,6 +172,21 @@ impl Clocks {
             _ => return checked,
         };
         in_doubt(checked, &format!("{why} (up to {:.3} ms)", widest_s * 1e3))
+    }
+}
+
+fn why_no_order_is_known(agent: &AgentFacts) -> String {
+    match &agent.lost {
+        Some(_) => format!(
+            "agent {} was lost, and its clock was not compared with this machine's to the end, so the order of its \
+             operations is not known",
+            agent.agent
+        ),
+        None => {
+            let why =
+                "how far apart the agents' clocks were is not known, so neither is the order of operations";
+            why.to_owned()
+        }
     }
 }
 
@@ -205,6 +220,14 @@ mod tests {
         }
     }
 
+    /// One without which its load went on; its clock was compared before the run alone.
+    fn lost_agent() -> AgentFacts {
+        let lost = AgentLoss { at_s: 12.0, recorded_until_s: 11.0, why: "gone".to_owned(), went_on: true };
+        let before = Some(ClockOffset { ahead_us: 0.0, uncertainty_us: 80.0 });
+        let clock = ClockFacts { before, ..ClockFacts::default() };
+        AgentFacts { lost: Some(lost), clock, ..agent(None) }
+    }
+
     #[test]
     fn a_clock_that_is_off_by_more_than_what_is_judged_leaves_the_run_in_doubt_and_a_little_is_told() {
         assert!(doubts(&[agent(Some(80.0))], 0.0).is_empty() && warnings(&[agent(Some(80.0))]).is_empty());
@@ -218,13 +241,36 @@ mod tests {
 
     #[test]
     fn a_loss_that_the_scenario_puts_up_with_is_a_warning() {
-        let lost = AgentLoss { at_s: 12.0, recorded_until_s: 11.0, why: "gone".to_owned(), went_on: true };
-        let agent = AgentFacts { lost: Some(lost), late_s: 0.4, ..agent(None) };
+        let agent = AgentFacts { late_s: 0.4, ..lost_agent() };
         let told = warnings(std::slice::from_ref(&agent));
         assert!(
             told[0].what.contains("0.4 s after") && told[1].what.contains("its 5 clients from 12.0 s on")
         );
         assert!(doubts(&[agent], 0.0).is_empty());
+        // One that was never asked has no times at all.
+        let clock = ClockFacts::default();
+        assert_eq!(doubts(&[AgentFacts { clock, ..lost_agent() }], 0.0).len(), 1);
+    }
+
+    #[test]
+    fn a_check_by_times_is_told_that_the_clock_of_a_lost_agent_was_not_compared_to_the_end() {
+        // Another agent of the load was compared, and so was one of another load.
+        let other = AgentFacts { agent: "a1".to_owned(), first_client: 0, ..agent(Some(80.0)) };
+        let clocks = Clocks::of(&[other.clone(), lost_agent()]);
+        let judged = |name: &str, verdict| {
+            let again = checked(name, verdict);
+            clocks.judged(checked(name, verdict), Some(&again), &[load(900)]).result
+        };
+        for verdict in [Verdict::Pass, Verdict::Fail] {
+            let told = judged(check::register::NAME, verdict);
+            assert_eq!(told.verdict, Verdict::Unknown);
+            assert!(told.explanation.starts_with("agent a2 was lost, and its clock"), "{}", told.explanation);
+            assert_eq!(judged(check::ledger::NAME, verdict).verdict, verdict, "no times");
+        }
+        let elsewhere = AgentFacts { load: "other".to_owned(), ..lost_agent() };
+        let clocks = Clocks::of(&[other, elsewhere]);
+        let passed = clocks.judged(checked(check::register::NAME, Verdict::Pass), None, &[load(900)]);
+        assert_eq!(passed.result.verdict, Verdict::Pass);
     }
 
     #[test]
