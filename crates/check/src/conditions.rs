@@ -14,10 +14,10 @@
 
 use std::collections::BTreeMap;
 
+use capabilities::workloads;
 use history::{Action, ConditionFound, Operation, Outcome};
 
 use crate::Check;
-use crate::registry;
 use crate::report::Report;
 use crate::story::{Story, counted, is_or_are, with_examples};
 
@@ -124,7 +124,7 @@ impl Check for Conditions {
                 of_load.look = Some(Look { began_s: operation.invoked_s, conditions, counts });
             }
             Action::FinalRead { workload, .. } => {
-                let judges = registry::find(name).is_some_and(|check| check.judges(workload));
+                let judges = workloads::workload(workload).is_some_and(|facts| facts.checks.contains(&name));
                 of_load.is_of_another_check = !judges;
             }
             _ => {}
