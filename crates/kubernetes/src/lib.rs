@@ -1,12 +1,23 @@
 //! A Kubernetes cluster through the system's `kubectl`, which carries the user's own login.
 //!
-//! Owns how kubectl is called and ended ([`kubectl`]) and which facts are kept of the API's objects ([`objects`], [`members`]).
+//! Owns how kubectl is called and ended ([`kubectl`]), which facts are kept of the API's objects ([`objects`], [`members`]),
+//! what a run needs leave for ([`permit`]), ways to a pod's port ([`forward`]) and what is seen of the cluster while a run lasts
+//! ([`watch`], [`sightings`]). Objects and sightings are pure.
 
+pub mod forward;
 pub mod kubectl;
+mod local_port;
 pub mod members;
 pub mod objects;
+pub mod permit;
 mod process;
+pub mod sightings;
+pub mod watch;
 
+pub use forward::{Forward, ForwardError};
 pub use kubectl::{Kubectl, KubectlError};
 pub use members::MemberError;
 pub use objects::{Container, Endpoints, Node, ObjectError, Pod, PodPhase, Volume};
+pub use permit::{Act, Need, Scope};
+pub use sightings::{Change, Kind, Seen, Sighting};
+pub use watch::Watch;

@@ -1,10 +1,12 @@
 //! Calls of kubectl that end: what is asked, what is made of the answer, and of a kubectl that hangs, fails or talks too much.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kubernetes::{Kubectl, KubectlError, MemberError, members};
+use kubernetes::permit::{granted, needs};
+use kubernetes::{Act, Kubectl, KubectlError, MemberError, Need, Scope, members};
 use serde_json::json;
 
 use crate::stub::{is_alive, object, stub, wait_until, with};
@@ -149,4 +151,52 @@ fn nodes_are_those_of_a_list() {
     let list = json!({ "kind": "NodeList", "items": [object("node.json"), object("node.json")] });
     stub.write("answer", &list.to_string());
     assert_eq!(members::nodes(&stub.kubectl).expect("nodes").len(), 2);
+}
+
+#[test]
+fn leave_is_asked_for_where_it_is_needed_and_only_a_yes_is_one() {
+    let stub =
+        stub("echo \"$namespace: $*\" >> $folder/asked\ncat $folder/answer\nexit $(cat $folder/code)\n");
+    let ask = |answer: &str, code: &str, need: &Need| {
+        stub.write("answer", answer);
+        stub.write("code", code);
+        granted(&stub.kubectl, need)
+    };
+    let need = |verb: &str, resource: &str, scope: Scope| Need {
+        verb: verb.to_owned(),
+        resource: resource.to_owned(),
+        scope,
+        is_required: true,
+        why: String::new(),
+    };
+    let forward = need("create", "pods/portforward", Scope::Namespace);
+    assert!(ask("yes\n", "0", &forward).expect("an answer"));
+    assert!(!ask("no\n", "1", &need("patch", "nodes", Scope::Cluster)).expect("an answer"));
+    let leases = need("watch", "leases", Scope::NamespaceOf("kube-node-lease".to_owned()));
+    assert!(!ask("no - no such role\n", "1", &leases).expect("an answer"));
+    assert!(ask("", "1", &forward).is_err(), "a cluster that is not reached has not said no");
+    let asked = stub.read("asked");
+    let asked: Vec<&str> = asked.lines().take(3).collect();
+    assert_eq!(
+        asked,
+        [
+            "databases: auth can-i create pods --subresource=portforward",
+            "databases: auth can-i patch nodes --all-namespaces",
+            "kube-node-lease: auth can-i watch leases",
+        ]
+    );
+}
+
+#[test]
+fn a_fault_needs_more_than_looking_on() {
+    let of = |acts: &[Act]| needs(&acts.iter().copied().collect::<BTreeSet<_>>());
+    let has = |needs: &[Need], verb: &str, resource: &str| {
+        needs.iter().any(|need| need.verb == verb && need.resource == resource && need.is_required)
+    };
+    let looks = of(&[]);
+    assert!(has(&looks, "create", "pods/portforward") && has(&looks, "watch", "pods"));
+    assert!(looks.iter().all(|need| need.verb != "delete" && need.verb != "patch"));
+    assert!(has(&of(&[Act::PodDelete]), "delete", "pods"));
+    assert!(has(&of(&[Act::NodeTaint]), "patch", "nodes"));
+    assert!(has(&of(&[Act::ChaosMeshNetwork]), "create", "networkchaos.chaos-mesh.org"));
 }

@@ -2,5 +2,7 @@
 //! recoveries told from sightings. This shows what is made of kubectl's words, not that a cluster says them.
 
 mod calls;
+mod forwards;
 mod objects;
 mod stub;
+mod watching;
