@@ -4,5 +4,7 @@
 mod calls;
 mod forwards;
 mod objects;
+mod recovery;
+mod robustness;
 mod stub;
 mod watching;
