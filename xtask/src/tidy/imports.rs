@@ -51,6 +51,7 @@ const TABLE: &[(&str, May)] = &[
     ("load", May::Only(&["capabilities", "client", "history", "measure", "workload"])),
     ("agent", May::Only(&["client", "history", "load", "measure", "workload"])),
     ("remote", May::Only(&["history", "yaml"])),
+    ("kubernetes", May::Only(&[])),
     ("results", May::Only(&["check", "history", "measure"])),
     ("atlas", May::Only(&["history", "results", "scenario"])),
     ("report", May::Only(&["atlas", "history", "measure", "results", "scenario"])),

@@ -1,0 +1,26 @@
+//! A Kubernetes cluster through the system's `kubectl`, which carries the user's own login.
+//!
+//! Owns how kubectl is called and ended ([`kubectl`]), which facts are kept of the API's objects ([`objects`], [`members`]),
+//! what a run needs leave for ([`permit`]), ways to a pod's port ([`forward`]), what is seen of the cluster while a run lasts
+//! ([`watch`], [`sightings`]) and how a recovery is told from that ([`phases`]). Objects, sightings and phases are pure. What is
+//! struck, and what a run makes of the facts, is the caller's; nothing here changes a cluster.
+
+pub mod forward;
+pub mod kubectl;
+mod local_port;
+pub mod members;
+pub mod objects;
+pub mod permit;
+pub mod phases;
+mod process;
+pub mod sightings;
+pub mod watch;
+
+pub use forward::{Forward, ForwardError};
+pub use kubectl::{Kubectl, KubectlError};
+pub use members::MemberError;
+pub use objects::{Container, Endpoints, Node, ObjectError, Pod, PodPhase, Volume};
+pub use permit::{Act, Need, Scope};
+pub use phases::{Phase, Step, told};
+pub use sightings::{Change, Kind, Seen, Sighting};
+pub use watch::Watch;

@@ -1,0 +1,146 @@
+//! A cluster watched for as long as a run lasts: a kubectl for each kind of object, started again whenever it ends.
+//!
+//! Owns the threads and the time of each sighting. What a line says is read by `sightings`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::kubectl::{Kubectl, KubectlError};
+use crate::process::{Next, Running};
+use crate::sightings::{Kind, Seen, Sighting, Stream};
+
+/// How often a thread looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long kubectl is left alone after its end, at first.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// And at most, where it says nothing again and again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A watch under way. Dropping it ends its programs; nothing is seen after that.
+#[derive(Debug)]
+pub struct Watch {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Begins to watch these. What is there already is seen first, as added. Whether the login may watch them is not known
+    /// before: a kind that it may not is a gap, with what kubectl says of it.
+    ///
+    /// # Errors
+    /// When kubectl cannot be started.
+    pub fn begin(kubectl: &Kubectl, kinds: &[Kind], seen: Sender<Sighting>) -> Result<Watch, KubectlError> {
+        let is_over: Arc<AtomicBool> = Arc::default();
+        let (give_started, started) = mpsc::channel();
+        let follow = |kind: &Kind| {
+            let kubectl = kind.namespace().map_or_else(|| kubectl.clone(), |name| kubectl.in_namespace(name));
+            let follower = Follower { kubectl, kind: *kind, is_over: is_over.clone(), seen: seen.clone() };
+            let started = give_started.clone();
+            thread::spawn(move || follower.follow(&started))
+        };
+        let threads: Vec<JoinHandle<()>> = kinds.iter().map(follow).collect();
+        drop(give_started);
+        let watch = Watch { is_over, threads };
+        for _ in kinds {
+            // Each says it once; one that is gone has said so by that.
+            if let Ok(Err(error)) = started.recv() {
+                return Err(error);
+            }
+        }
+        Ok(watch)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in &self.threads {
+            thread.thread().unpark();
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What follows one kind of object.
+struct Follower {
+    kubectl: Kubectl,
+    kind: Kind,
+    is_over: Arc<AtomicBool>,
+    seen: Sender<Sighting>,
+}
+
+/// Why one kubectl is no longer listened to.
+enum End {
+    /// It ended, for this reason.
+    Ended(String),
+    /// Nobody wants to know any longer.
+    Over,
+}
+
+impl Follower {
+    fn follow(&self, started: &Sender<Result<(), KubectlError>>) {
+        let arguments = ["get", self.kind.resource(), "--watch", "--output-watch-events", "-o", "json"];
+        let (mut pause, mut is_gap_told, mut is_first) = (FIRST_PAUSE, false, true);
+        while !self.is_over.load(Ordering::Relaxed) {
+            let mut has_spoken = false;
+            let end = match self.kubectl.start(&arguments) {
+                Ok(running) => {
+                    if is_first {
+                        let _ = started.send(Ok(()));
+                    }
+                    self.listen(running, &mut has_spoken)
+                }
+                Err(error) if is_first => {
+                    let _ = started.send(Err(error));
+                    return;
+                }
+                Err(error) => End::Ended(error.to_string()),
+            };
+            let End::Ended(why) = end else { return };
+            is_first = false;
+            if has_spoken {
+                (pause, is_gap_told) = (FIRST_PAUSE, false);
+            }
+            // One that fails again and again is one gap.
+            if !is_gap_told && !self.tell(Seen::Gap { kind: self.kind, why }) {
+                return;
+            }
+            is_gap_told = true;
+            thread::park_timeout(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn listen(&self, mut running: Running, has_spoken: &mut bool) -> End {
+        let mut stream = Stream::of(self.kind);
+        while !self.is_over.load(Ordering::Relaxed) {
+            let (seen, code) = match running.next(LOOK) {
+                Ok(Next::Quiet) => continue,
+                Ok(Next::Said(bytes)) => (stream.push(&bytes), None),
+                Ok(Next::Ended(code)) => (stream.end().into_iter().collect(), Some(code)),
+                Err(error) => return End::Ended(error.to_string()),
+            };
+            for what in seen {
+                *has_spoken |= !matches!(what, Seen::Gap { .. });
+                if !self.tell(what) {
+                    return End::Over;
+                }
+            }
+            if let Some(code) = code {
+                return End::Ended(format!("kubectl ended with {code}: {}", running.last_words()));
+            }
+        }
+        End::Over
+    }
+
+    /// Whether somebody still listens.
+    fn tell(&self, what: Seen) -> bool {
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        self.seen.send(Sighting { unix_s, what }).is_ok()
+    }
+}
