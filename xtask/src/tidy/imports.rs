@@ -92,6 +92,22 @@ const TABLE: &[(&str, May)] = &[
             "clock", "disk", "fabric", "faults", "history", "lab", "paper", "platform", "scenario", "storage",
         ]),
     ),
+    (
+        "verdict",
+        May::Only(&[
+            "capabilities",
+            "check",
+            "faults",
+            "history",
+            "load",
+            "measure",
+            "paper",
+            "placement",
+            "report",
+            "results",
+            "scenario",
+        ]),
+    ),
     ("run", May::Anything),
     ("holdfast", May::Anything),
     (

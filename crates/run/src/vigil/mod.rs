@@ -3,7 +3,7 @@
 //! Every part gives signs of life against the machine's monotonic clock: the supervisor, the fabric's thread, the machine's
 //! disk below the volumes, the threads that serve each volume, each node's init, each load's thread. A stretch without a
 //! sign is a [`Stall`]: figures from that time are not the database's. Owns the watching; what it means for the verdict
-//! is `outcome`'s.
+//! is `verdict`'s.
 
 mod beats;
 mod sign;
