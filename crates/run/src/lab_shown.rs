@@ -10,9 +10,9 @@ use results::ModelledSyncsResult;
 use scenario::{DiskSync, Scenario};
 use storage::Seen;
 use verdict::LabShown;
+use watch::Usage;
 
 use crate::in_the_lab::Lab;
-use crate::usage::Usage;
 
 /// Asks all parts. `volumes` is what was seen of mirrored volumes, by the node's number; `under_load` what was used while
 /// loads ran.

@@ -93,6 +93,12 @@ const TABLE: &[(&str, May)] = &[
         ]),
     ),
     (
+        "watch",
+        May::Only(&[
+            "disk", "engine", "fabric", "faults", "history", "lab", "load", "platform", "results", "scenario",
+        ]),
+    ),
+    (
         "verdict",
         May::Only(&[
             "capabilities",
