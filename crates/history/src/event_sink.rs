@@ -1,11 +1,16 @@
 //! Where events go while a run is under way: what whoever breaks, mends and measures is given to tell by.
 
+use std::time::Instant;
+
 use crate::{Event, EventKind};
 
 /// Takes events as they happen. Shared by threads.
 pub trait EventSink: Send + Sync {
     /// Seconds on the run's clock.
     fn now_s(&self) -> f64;
+
+    /// Seconds on the run's clock at a moment, negative before its zero.
+    fn seconds_at(&self, moment: Instant) -> f64;
 
     /// Takes an event.
     fn take(&self, event: Event);

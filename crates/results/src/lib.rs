@@ -1,7 +1,7 @@
 //! A run's directory as values: `result.json`, the rows of `timeline.csv`, `links.csv` and `hosts.csv`, `matrix.json`.
 //!
 //! Owns the form of the results and their reader, also of a run that was killed before it had one. Computes no figure and
-//! makes no sentence of them: `run` fills them, `report` shows them.
+//! makes no sentence of them: `verdict` fills them, `report` shows them.
 
 mod by_second;
 mod derive;

@@ -64,13 +64,6 @@ impl Chronicle {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Seconds from the run's zero to a moment, negative before it; from the lab's birth while there is no zero.
-    #[must_use]
-    pub fn seconds_at(&self, moment: Instant) -> f64 {
-        let since_birth = || moment.saturating_duration_since(self.born).as_secs_f64();
-        self.clock.seconds_at(moment).unwrap_or_else(since_birth)
-    }
-
     /// The clock's zero is known: gives everything told so far its time before it.
     ///
     /// # Errors
@@ -116,6 +109,12 @@ impl EventSink for Chronicle {
     /// Since the lab's birth while the clock has no zero.
     fn now_s(&self) -> f64 {
         self.clock.seconds().unwrap_or_else(|| self.born.elapsed().as_secs_f64())
+    }
+
+    /// From the lab's birth while the clock has no zero.
+    fn seconds_at(&self, moment: Instant) -> f64 {
+        let since_birth = || moment.saturating_duration_since(self.born).as_secs_f64();
+        self.clock.seconds_at(moment).unwrap_or_else(since_birth)
     }
 
     fn take(&self, event: Event) {

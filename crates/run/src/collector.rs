@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use history::{EventKind, EventSink, FirstError, Operation, RunFacts};
+use history::{EventKind, EventSink, Operation, RunFacts};
 use load::{Batch, FirstSuccess};
-use measure::{Histogram, Timeline, Wait};
+use verdict::{OpenLoopRecord, Recorded};
 
 use crate::chronicle::{Chronicle, news};
 use crate::directory::RunDirectory;
@@ -58,44 +58,6 @@ pub struct Scene {
     pub phase: String,
     /// Faults standing, in words.
     pub standing: BTreeMap<usize, String>,
-}
-
-/// Everything recorded.
-#[derive(Default)]
-pub struct Recorded {
-    /// Latencies, counts and errors.
-    pub timeline: Timeline,
-    /// How long nothing succeeded of what was due, by load, in order of time: the longest wait of each second and every
-    /// one longer than [`measure::waits::KEPT_ABOVE_S`].
-    pub waits: BTreeMap<String, Vec<Wait>>,
-    /// First successes after faults, each with its load.
-    pub first_success: Vec<(String, FirstSuccess)>,
-    /// How well each open loop kept its rate.
-    pub open_loops: BTreeMap<String, OpenLoopRecord>,
-    /// The first error of each class, by load.
-    pub first_errors: BTreeMap<String, Vec<FirstError>>,
-}
-
-/// How well an open loop kept its rate over the whole run.
-#[derive(Debug, Clone)]
-pub struct OpenLoopRecord {
-    /// How late the generator itself was, microseconds.
-    pub lateness: Histogram<u64>,
-    /// Operations that waited for a free connection when the load ended.
-    pub waiting_at_end: u64,
-}
-
-impl Recorded {
-    fn take_open_loop(&mut self, batch: &Batch) {
-        let Some(open_loop) = &batch.open_loop else { return };
-        let record = self.open_loops.entry(batch.interval.load.clone()).or_insert_with(|| OpenLoopRecord {
-            lateness: measure::interval::new_histogram(),
-            waiting_at_end: 0,
-        });
-        // Both grow as they need to, so that adding cannot fail.
-        let _ = record.lateness.add(&open_loop.lateness);
-        record.waiting_at_end = open_loop.backlog;
-    }
 }
 
 /// The running collector.
@@ -252,7 +214,7 @@ fn collect(
         if (second as f64) < end_s {
             files.write_figures(&batch)?;
             recorded.timeline.add(&batch.interval).map_err(recording(&files.folder))?;
-            recorded.take_open_loop(&batch);
+            take_open_loop(&mut recorded, &batch);
             shown.take(&batch, chronicle);
         }
         recorded.waits.entry(batch.interval.load.clone()).or_default().extend(&batch.waits);
@@ -281,6 +243,15 @@ fn collect(
     }
     files.finish()?;
     Ok(recorded)
+}
+
+fn take_open_loop(recorded: &mut Recorded, batch: &Batch) {
+    let Some(open_loop) = &batch.open_loop else { return };
+    let new = || OpenLoopRecord { lateness: measure::interval::new_histogram(), waiting_at_end: 0 };
+    let record = recorded.open_loops.entry(batch.interval.load.clone()).or_insert_with(new);
+    // Both grow as they need to, so that adding cannot fail.
+    let _ = record.lateness.add(&open_loop.lateness);
+    record.waiting_at_end = open_loop.backlog;
 }
 
 fn pulse_of(batch: &Batch, transactions: &BTreeMap<String, String>) -> LoadPulse {

@@ -5,23 +5,23 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use faults::FaultRecord;
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
 use history::{EventKind, EventSink, Operation};
 use load::{Clock, LoadCpu, LoadHandle};
 use results::EndedEarly;
 use scenario::{Fault, Scenario};
+use verdict::Shown;
 
 use crate::chronicle::Chronicle;
-use crate::collector::{Collector, CollectorError, Recorded, append_to_history};
+use crate::collector::{Collector, CollectorError, append_to_history};
 use crate::directory::RunDirectory;
 use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
+use crate::lab_shown::lab_shown;
 use crate::load_end;
 use crate::muster;
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, TargetError, Underway};
-use crate::usage::Usage;
 
 /// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
 const LEAD: Duration = Duration::from_millis(300);
@@ -41,30 +41,6 @@ pub enum ConductorError {
     /// A load's place.
     #[error(transparent)]
     Place(#[from] PlaceError),
-}
-
-/// Everything the run has shown, before it is judged.
-pub struct Shown {
-    /// Latencies, counts, first successes.
-    pub recorded: Recorded,
-    /// Each fault.
-    pub faults: Vec<FaultRecord>,
-    /// Why the run ended early, if it did.
-    pub interrupted: Option<String>,
-    /// CPU time while loads ran.
-    pub under_load: Usage,
-    /// CPU time of everything.
-    pub in_all: Usage,
-    /// Share of the machine's processors that were busy while loads ran, 0 to 1.
-    pub busy_share: Option<f64>,
-    /// The run's own share of all processors meanwhile, the database included.
-    pub own_share: Option<f64>,
-    /// When the loads were told to stop.
-    pub ended_s: f64,
-    /// What the target has seen of itself: stalls, strangers, links, volumes.
-    pub(crate) found: Found,
-    /// Loads that ended though nobody had told them to, by name.
-    pub ended_early: BTreeMap<String, EndedEarly>,
 }
 
 /// A run under way.
@@ -120,19 +96,24 @@ impl Conductor<'_> {
         if interrupted.is_none() {
             append_to_history(self.directory, &self.read_the_end())?;
         }
-        let found = underway.finish();
-        let in_all = target.usage(&[], load_cpu);
+        let Found { watched, links, volumes } = underway.finish();
+        let cpu_seconds = target.usage(&[], load_cpu).by_part();
+        let run = storage::Run { facts: &self.prepared.facts, timeline: &recorded.timeline, ended_s };
+        let lab = self.prepared.lab.as_ref();
+        let lab = lab.map(|lab| lab_shown(lab, self.scenario, (run, &volumes), under_load));
         Ok(Shown {
             recorded,
             faults,
             interrupted,
-            under_load,
-            in_all,
+            cpu_seconds,
             busy_share,
             own_share,
             ended_s,
-            found,
             ended_early,
+            stalls: watched.stalls,
+            interference: watched.interference,
+            links,
+            lab,
         })
     }
 

@@ -13,14 +13,11 @@ use load::{LoadCpu, LoadHandle, OnThread};
 use platform::{Datacentre, Platform, VolumeWatch};
 use results::LinkResult;
 use scenario::Fault;
+use watch::captures::Captures;
+use watch::{HostWatch, LinkWatch, Usage, Vigil, Watch, Watched};
 
-use crate::captures::Captures;
 use crate::chronicle::Chronicle;
-use crate::host_watch::HostWatch;
-use crate::link_watch::LinkWatch;
 use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
-use crate::usage::Usage;
-use crate::vigil::{Vigil, Watch, Watched};
 
 /// How long the platform may take to finish what it has begun when the schedule is over.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
@@ -70,11 +67,11 @@ impl Target for Lab {
 
     fn begin(&self, run: Beginning<'_>) -> Result<Box<dyn Underway>, TargetError> {
         let datacentre = &self.datacentre;
-        let links = LinkWatch::start(datacentre.fabric.clone(), run.directory, run.zero)?;
-        let hosts = HostWatch::start(datacentre.clone(), run.directory, run.zero)?;
+        let links = LinkWatch::start(datacentre.fabric.clone(), run.directory.path(), run.zero)?;
+        let hosts = HostWatch::start(datacentre.clone(), run.directory.path(), run.zero)?;
         let vigil = Vigil::start(Watch {
             lab: Some((datacentre, self.engine.clone())),
-            directory: run.directory,
+            directory: run.directory.path(),
             chronicle: run.chronicle.clone(),
             loads: run.loads.clone(),
             load_names: run.load_names,
@@ -165,7 +162,7 @@ impl Underway for LabRun {
             );
         }
         let records = self.faulting.take().map(|mut faulting| faulting.records()).unwrap_or_default();
-        self.captures.finish(&self.chronicle);
+        self.captures.finish(self.chronicle.as_ref());
         records
     }
 

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use lab::janitor::Janitor;
 use scenario::Scenario;
+use watch::captures;
 
 pub use self::error::LaunchError;
 use self::installing::{driver, installation};
 pub use self::options::{Ended, Message, Options, Placement, Show};
 use self::relay::{Relayed, conclude, relay};
-use crate::captures::{self};
 use crate::directory::RunDirectory;
 use crate::engine_files::{self};
 use crate::external;

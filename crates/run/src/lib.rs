@@ -5,25 +5,20 @@
 //! ([`external`]), the second process is outside of any lab. Prints nothing but the news between them.
 
 mod beside_scenario;
-mod captures;
 mod chronicle;
 mod client_numbers;
 mod client_programs;
 mod collector;
 mod conductor;
 mod directory;
-mod each_second;
 mod engine_files;
-mod expectations;
 pub mod external;
-mod file_watch;
 mod final_read;
-mod host_watch;
 mod in_the_lab;
 mod kept_lab;
 mod lab_end;
+mod lab_shown;
 pub mod launch;
-mod link_watch;
 mod load_end;
 mod load_plans;
 mod machine;
@@ -40,8 +35,6 @@ pub mod standalone;
 pub mod supervise;
 mod table_progress;
 mod target;
-mod usage;
-mod vigil;
 
 pub use beside_scenario::BesideError;
 pub use directory::{DirectoryError, RunDirectory};

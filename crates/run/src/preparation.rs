@@ -19,6 +19,8 @@ use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
 use platform::{BuildSettings, Datacentre, DatacentreError, VolumeContent};
 use scenario::{Need, Scenario, node_name};
+use watch::Usage;
+use watch::captures::{self, Captures};
 
 pub use self::error::PreparationError;
 pub use self::facts::check_workloads;
@@ -26,7 +28,6 @@ use self::facts::facts;
 pub(crate) use self::facts::{facts_of_load, planned};
 pub(crate) use self::opening::open_engine;
 use self::shares::{cpu_groups, limited_by, memory_groups, volumes};
-use crate::captures::{self, Captures};
 use crate::chronicle::Chronicle;
 use crate::client_programs;
 use crate::directory::RunDirectory;
@@ -35,7 +36,6 @@ use crate::load_plans::{Access, plans};
 use crate::orders::{Orders, VolumeOrders};
 use crate::prepared::Prepared;
 use crate::table_progress;
-use crate::usage::Usage;
 
 /// Descriptors for everything but the loads' sessions: hosts, nodes, volumes, files.
 const OTHER_OPEN_FILES: u64 = 1_000;
@@ -141,7 +141,7 @@ fn bring_up(
         planted: &orders.planted,
     };
     let datacentre = Datacentre::build(scenario, &settings)?;
-    let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, &directory)?;
+    let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, directory.path())?;
     datacentre.let_people_in(engine.as_ref(), &settings)?;
     let limited = limited_by(cpu_groups.as_deref(), scenario);
     let facts = facts(scenario, orders, engine.as_ref(), &datacentre, (&limited, volumes))?;

@@ -14,13 +14,13 @@ use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts, V
 use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
 use measure::{Doubt, Histogram, Timeline, warnings};
 use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
+use verdict::{checks_of, load_figures, mostly_errors, with_demand};
 
 use crate::collector::{CollectorError, Files, append_to_history, recording};
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::final_read::{FINAL_READ_PATIENCE, final_read};
 use crate::load_end;
 use crate::muster::{self, Missing};
-use crate::outcome::{checks_of, load_figures, mostly_errors, with_demand};
 use crate::preparation::facts_of_load;
 
 /// How often an interruption is looked for while nothing else happens.
@@ -171,7 +171,7 @@ pub fn run_alone(
         remedy: "its first figures are from fewer clients than configured; use fewer clients".to_owned(),
     }));
     if asked.makes_tables && !was_interrupted {
-        result.checks = checks_of(&result, &asked.options, &directory);
+        result.checks = checks_of(&result, &asked.options, directory.path());
     }
     (result.verdict, result.reasons) = verdict(&result, asked.makes_tables, was_interrupted);
     write_event(&directory, &EventKind::RunEnded { verdict: result.verdict })?;
@@ -418,7 +418,6 @@ mod tests {
     use results::{CheckResult, LoadFigures};
 
     use super::*;
-    use crate::expectations::tests::facts;
 
     #[test]
     fn a_load_of_mostly_errors_proves_nothing_however_its_checks_came_out() {
@@ -427,7 +426,8 @@ mod tests {
             let measured = LoadFigures { transactions, errors, ..LoadFigures::default() };
             let load = LoadResult { name: "ledger".to_owned(), measured, ..LoadResult::default() };
             let checks = vec![CheckResult::new("ledger", Verdict::Pass, "")];
-            verdict(&RunResult { loads: vec![load], checks, ..RunResult::blank(facts()) }, true, false)
+            let result = RunResult { loads: vec![load], checks, ..RunResult::blank(RunFacts::default()) };
+            verdict(&result, true, false)
         };
         assert_eq!(told(100, 1).0, Verdict::Pass);
         let (verdict, reasons) = told(9, 25_794);

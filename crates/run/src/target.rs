@@ -12,12 +12,10 @@ use load::{Batch, Clock, LoadCpu, LoadHandle, LoadPlan, OnThread};
 use results::LinkResult;
 use scenario::{Fault, Scenario};
 use storage::Seen;
+use watch::{Usage, WatchError, Watched};
 
 use crate::chronicle::Chronicle;
 use crate::directory::RunDirectory;
-use crate::file_watch::WatchError;
-use crate::usage::Usage;
-use crate::vigil::Watched;
 
 /// A load's place that cannot be entered.
 #[derive(Debug, thiserror::Error)]

@@ -60,6 +60,7 @@ mod tests {
     /// Crates that write or read a run directory.
     const WRITERS: &[&str] = &[
         "crates/run/src",
+        "crates/watch/src",
         "crates/report/src",
         "crates/results/src",
         "crates/holdfast/src",

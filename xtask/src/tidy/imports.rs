@@ -93,6 +93,28 @@ const TABLE: &[(&str, May)] = &[
             "clock", "disk", "fabric", "faults", "history", "lab", "paper", "platform", "scenario", "storage",
         ]),
     ),
+    (
+        "watch",
+        May::Only(&[
+            "disk", "engine", "fabric", "faults", "history", "lab", "load", "platform", "results", "scenario",
+        ]),
+    ),
+    (
+        "verdict",
+        May::Only(&[
+            "capabilities",
+            "check",
+            "faults",
+            "history",
+            "load",
+            "measure",
+            "paper",
+            "placement",
+            "report",
+            "results",
+            "scenario",
+        ]),
+    ),
     ("run", May::Anything),
     ("holdfast", May::Anything),
     (

@@ -21,6 +21,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use remote::permit::PermitError;
 use remote::{Journal, Permit};
 use scenario::{Cluster, Scenario, node_name};
+use watch::{Usage, Vigil, Watch};
 
 use self::agents::Agents;
 pub use self::agents::{AgentError, PlannedAgent, planned_agents};
@@ -32,8 +33,6 @@ use crate::orders::Orders;
 use crate::preparation::{self, PreparationError, check_open_files, load_tables};
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
-use crate::usage::Usage;
-use crate::vigil::{Vigil, Watch};
 
 /// How long an attempt to connect may take at first: the way may be long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -211,7 +210,7 @@ impl Target for ClusterTarget {
         let journal = Journal::open(run.directory.path())?;
         let vigil = Vigil::start(Watch {
             lab: None,
-            directory: run.directory,
+            directory: run.directory.path(),
             chronicle: run.chronicle.clone(),
             loads: run.loads.clone(),
             load_names: run.load_names,

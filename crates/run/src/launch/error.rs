@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use remote::permit::PermitError;
 use scenario::Rejection;
+use watch::captures::CaptureError;
 
 use crate::beside_scenario::BesideError;
-use crate::captures::CaptureError;
 use crate::directory::DirectoryError;
 use crate::engine_files::PlanError;
 use crate::room::RoomError;

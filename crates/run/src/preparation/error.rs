@@ -3,9 +3,9 @@
 use engine::EngineError;
 use load::LoadError;
 use platform::DatacentreError;
+use watch::captures::CaptureError;
 use workload::ConfigurationError;
 
-use crate::captures::CaptureError;
 use crate::load_plans::{Misconfigured, PlanError};
 use crate::script_files::MisnamedFile;
 use crate::target::PlaceError;

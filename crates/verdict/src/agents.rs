@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use history::{AgentFacts, Event, EventKind, Operation, Verdict};
 use results::{LoadResult, WarningResult};
 
-use super::checks::Checked;
+use crate::checks::Checked;
 
 /// Figures are counted by the second, and a second belongs to the phase that its middle lies in: times that are off by more
 /// than half of one say nothing of phases.
@@ -24,7 +24,7 @@ const BY_TIME: [&str; 4] =
     [check::register::NAME, check::convergence::NAME, check::last_writes::NAME, check::list_append::NAME];
 
 /// What is known of every agent.
-pub(super) fn agents(events: &[Event]) -> Vec<AgentFacts> {
+pub(crate) fn agents(events: &[Event]) -> Vec<AgentFacts> {
     let facts = |event: &Event| match &event.kind {
         EventKind::Agent { facts } => Some(facts.as_ref().clone()),
         _ => None,
@@ -33,7 +33,7 @@ pub(super) fn agents(events: &[Event]) -> Vec<AgentFacts> {
 }
 
 /// Why nothing can be said of phases and recoveries. What is judged begins at `judged_from_s`.
-pub(super) fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
+pub(crate) fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
     let late = agents.iter().filter(|agent| agent.late_s > judged_from_s.max(TOO_LATE_S)).map(|agent| {
         format!(
             "agent {} began {:.1} s after the run, so load {} asked too little in what is judged; shorten the way to it, or \
@@ -62,7 +62,7 @@ pub(super) fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
 }
 
 /// What a reader should know of the agents.
-pub(super) fn warnings(agents: &[AgentFacts]) -> Vec<WarningResult> {
+pub(crate) fn warnings(agents: &[AgentFacts]) -> Vec<WarningResult> {
     let mut found = Vec::new();
     for agent in agents {
         let AgentFacts { agent: name, load, .. } = agent;
@@ -101,7 +101,7 @@ pub(super) fn warnings(agents: &[AgentFacts]) -> Vec<WarningResult> {
 
 /// How far times of an operation may be off, seconds; nothing for clients of the conductor's own process.
 #[derive(Debug, Default)]
-pub(super) struct Clocks {
+pub(crate) struct Clocks {
     /// By load: the first of an agent's clients, the number after the last, and by how much.
     agents: BTreeMap<String, Vec<(u64, u64, f64)>>,
     /// Loads of an agent whose clock was not compared before and after, with what there is to say of it.
@@ -110,7 +110,7 @@ pub(super) struct Clocks {
 
 impl Clocks {
     /// Of these agents.
-    pub(super) fn of(agents: &[AgentFacts]) -> Clocks {
+    pub(crate) fn of(agents: &[AgentFacts]) -> Clocks {
         let mut clocks = Clocks::default();
         for agent in agents {
             let Some(off_us) = agent.clock.off_by_at_most_us else {
@@ -125,7 +125,7 @@ impl Clocks {
     }
 
     /// Whether there are several.
-    pub(super) fn are_several(&self) -> bool {
+    pub(crate) fn are_several(&self) -> bool {
         !self.agents.is_empty() || !self.not_compared.is_empty()
     }
 
@@ -136,7 +136,7 @@ impl Clocks {
     }
 
     /// The operation as long as it may have lasted: what is apart by less than the clocks' uncertainty has no order then.
-    pub(super) fn widened(&self, operation: &Operation) -> Operation {
+    pub(crate) fn widened(&self, operation: &Operation) -> Operation {
         let off_s = self.off_s(operation);
         Operation {
             invoked_s: operation.invoked_s - off_s,
@@ -148,7 +148,7 @@ impl Clocks {
     /// What a check by times may say. `again` is what it says of operations that are widened. A failure that is none then rests
     /// on an order that nobody knows; and where clocks are further apart than operations are long, or nobody knows how far they
     /// are, no order is known at all.
-    pub(super) fn judged(&self, checked: Checked, again: Option<&Checked>, loads: &[LoadResult]) -> Checked {
+    pub(crate) fn judged(&self, checked: Checked, again: Option<&Checked>, loads: &[LoadResult]) -> Checked {
         if !BY_TIME.contains(&checked.result.name.as_str()) {
             return checked;
         }

@@ -10,11 +10,10 @@ use measure::Wait;
 use measure::recovery::{self, Baseline, Incomparable, LoadRecord, Second, Struck, Window};
 use results::{FaultLoadResult, RecoveryResult};
 
-use crate::conductor::Shown;
-use crate::prepared::Prepared;
+use crate::shown::{Planned, Shown};
 
 /// One load as it was recorded.
-pub(super) struct LoadSeries {
+pub(crate) struct LoadSeries {
     name: String,
     series: Vec<(u64, u64)>,
     seconds: Vec<Second>,
@@ -25,8 +24,8 @@ pub(super) struct LoadSeries {
 }
 
 /// Every load of the run, in the scenario's order.
-pub(super) fn series(prepared: &Prepared, shown: &Shown) -> Vec<LoadSeries> {
-    let baseline = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE);
+pub(crate) fn series(planned: &Planned<'_>, shown: &Shown) -> Vec<LoadSeries> {
+    let baseline = planned.facts.phases.iter().find(|phase| phase.name == BASELINE);
     let baseline = baseline.map(|phase| (phase.from_s, phase.to_s));
     let one = |facts: &history::LoadFacts| {
         let mut series = shown.recorded.timeline.throughput(&facts.name, &facts.transaction);
@@ -35,7 +34,7 @@ pub(super) fn series(prepared: &Prepared, shown: &Shown) -> Vec<LoadSeries> {
         let is_whole = series.last().is_some_and(|(last, _)| *last as f64 + 2.0 > shown.ended_s);
         let waits = shown.recorded.waits.get(&facts.name).filter(|_| is_whole);
         let waits = waits.map(|waits| until(waits, shown.ended_s));
-        let plan = prepared.plans.iter().find(|plan| plan.name == facts.name);
+        let plan = planned.plans.iter().find(|plan| plan.name == facts.name);
         let demand = |second: u64| demand(plan?, baseline?, (second as f64, second as f64 + 1.0));
         LoadSeries {
             name: facts.name.clone(),
@@ -57,7 +56,7 @@ pub(super) fn series(prepared: &Prepared, shown: &Shown) -> Vec<LoadSeries> {
             waits,
         }
     };
-    prepared.facts.loads.iter().map(one).collect()
+    planned.facts.loads.iter().map(one).collect()
 }
 
 /// What lies before the end of the run; a wait that reaches beyond it is open.
@@ -85,13 +84,13 @@ fn demand(plan: &LoadPlan, baseline: (f64, f64), stretch: (f64, f64)) -> Option<
 }
 
 /// The window of each fault that took effect.
-pub(super) fn windows(shown: &Shown) -> Vec<Option<Window>> {
+pub(crate) fn windows(shown: &Shown) -> Vec<Option<Window>> {
     let struck = |fault: &FaultRecord| Struck { asked_s: fault.asked_s, effect_s: fault.took_effect_s };
     recovery::windows(&shown.faults.iter().map(struck).collect::<Vec<_>>(), shown.ended_s)
 }
 
 /// What fault `number` did to each load; nothing where it took no effect.
-pub(super) fn by_load(
+pub(crate) fn by_load(
     (number, fault): (usize, &FaultRecord),
     window: Option<Window>,
     loads: &[LoadSeries],
@@ -154,7 +153,7 @@ fn first_success(
 }
 
 /// The worst of all loads; nothing where one of them is not known, or there is none.
-pub(super) fn worst(
+pub(crate) fn worst(
     loads: &[FaultLoadResult],
     figure: impl Fn(&FaultLoadResult) -> Option<f64>,
 ) -> Option<f64> {
@@ -162,7 +161,7 @@ pub(super) fn worst(
 }
 
 /// The sum over all loads; nothing where one of them is not known, or there is none.
-pub(super) fn sum(
+pub(crate) fn sum(
     loads: &[FaultLoadResult],
     figure: impl Fn(&FaultLoadResult) -> Option<f64>,
 ) -> Option<f64> {
@@ -170,7 +169,7 @@ pub(super) fn sum(
 }
 
 /// The mean of those loads that have one, so that a fast load does not drown a slow one.
-pub(super) fn mean(
+pub(crate) fn mean(
     loads: &[FaultLoadResult],
     figure: impl Fn(&FaultLoadResult) -> Option<f64>,
 ) -> Option<f64> {

@@ -11,8 +11,7 @@ use measure::interval::counts_for_load;
 use measure::{Figures, LatencyFigures};
 use results::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 
-use crate::conductor::Shown;
-use crate::prepared::Prepared;
+use crate::shown::{Planned, Shown};
 
 fn latency(figures: &LatencyFigures) -> LatencyUs {
     LatencyUs {
@@ -28,7 +27,8 @@ fn latency(figures: &LatencyFigures) -> LatencyUs {
 }
 
 /// The figures of a stretch of the run, without what was asked in it.
-pub(crate) fn load_figures(figures: &Figures, transaction: &str) -> LoadFigures {
+#[must_use]
+pub fn load_figures(figures: &Figures, transaction: &str) -> LoadFigures {
     let mut result = LoadFigures::default();
     for (name, operation) in &figures.operations {
         let (errors, errors_indefinite) = (operation.errors_by_name(), operation.errors_indefinite_by_name());
@@ -60,7 +60,8 @@ fn phases_that_were(phases: &[PhaseFacts], ended_s: f64) -> Vec<PhaseFacts> {
 }
 
 /// The same with what was asked of the load meanwhile: clients of a closed loop, or the rate of an open one.
-pub(crate) fn with_demand(plan: &LoadPlan, (from_s, to_s): (f64, f64), figures: LoadFigures) -> LoadFigures {
+#[must_use]
+pub fn with_demand(plan: &LoadPlan, (from_s, to_s): (f64, f64), figures: LoadFigures) -> LoadFigures {
     match plan.asked(from_s, to_s) {
         Some(Asked { rate: Some(rate), .. }) => LoadFigures {
             rate_per_s: Some(rate.per_s),
@@ -77,10 +78,10 @@ pub(crate) fn with_demand(plan: &LoadPlan, (from_s, to_s): (f64, f64), figures: 
     }
 }
 
-pub(super) fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Shown) -> LoadResult {
-    let facts = prepared.facts.loads.iter().find(|facts| facts.name == load.name);
+pub(crate) fn load_result(load: &scenario::Load, planned: &Planned<'_>, shown: &Shown) -> LoadResult {
+    let facts = planned.facts.loads.iter().find(|facts| facts.name == load.name);
     let transaction = facts.map_or("", |facts| facts.transaction.as_str());
-    let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
+    let plan = planned.plans.iter().find(|plan| plan.name == load.name);
     // A workload that counts for itself has figures of its whole run only.
     let counts_for_itself =
         plan.is_some_and(|plan| !plan.workload.figures(&BTreeMap::new(), 1.0, 1).is_empty());
@@ -95,7 +96,7 @@ pub(super) fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Sh
         }
         with_demand(plan, (from_s, to_s), figures)
     };
-    let phases = phases_that_were(&prepared.facts.phases, shown.ended_s);
+    let phases = phases_that_were(&planned.facts.phases, shown.ended_s);
     let from_s =
         phases.iter().find(|phase| !phase.name.starts_with(WARM_UP)).map_or(0.0, |phase| phase.from_s);
     let of_phase = |phase: &PhaseFacts| PhaseResult {

@@ -2,21 +2,37 @@
 
 use std::sync::mpsc::channel;
 
-use load::{Clock, start_elsewhere};
+use history::Event;
+use load::start_elsewhere;
 
 use super::watchers::OfLab;
 use super::*;
 
-fn shared(directory: &RunDirectory) -> Arc<Shared> {
-    let chronicle = Arc::new(Chronicle::begin(directory, Clock::set_later()).expect("a chronicle"));
+/// A run whose clock has begun, and whose events nobody wants.
+struct Unheard {
+    zero: Instant,
+}
+
+impl EventSink for Unheard {
+    fn now_s(&self) -> f64 {
+        self.seconds_at(Instant::now())
+    }
+
+    fn seconds_at(&self, moment: Instant) -> f64 {
+        moment.saturating_duration_since(self.zero).as_secs_f64()
+    }
+
+    fn take(&self, _: Event) {}
+}
+
+fn shared() -> Arc<Shared> {
+    let chronicle = Arc::new(Unheard { zero: Instant::now() });
     let (ended, interference) = (AtomicBool::new(false), Mutex::default());
     Arc::new(Shared { ended, chronicle, interference, interference_expected: false })
 }
 
 #[test]
 fn a_load_that_gave_no_sign_for_longer_than_its_limit_is_a_stall_of_that_load() {
-    let out = tempfile::tempdir().expect("a folder");
-    let directory = RunDirectory::make(out.path(), "stall", "now").expect("a run directory");
     let (ask, asked) = channel::<()>();
     let (answer, answered) = channel();
     let load = start_elsewhere("tpcb".to_owned(), move |elsewhere| {
@@ -31,7 +47,7 @@ fn a_load_that_gave_no_sign_for_longer_than_its_limit_is_a_stall_of_that_load() 
         answered.recv().expect("a sign was given");
     };
     let loads = Arc::new(Mutex::new(vec![load]));
-    let mut looker = Looker::new(shared(&directory), Vec::new(), loads, vec!["tpcb".to_owned()]);
+    let mut looker = Looker::new(shared(), Vec::new(), loads, vec!["tpcb".to_owned()]);
     // Neither the supervisor's own silence nor a suspension is what is looked for here.
     let mut of_load = || {
         looker.look_once(false);
@@ -54,14 +70,12 @@ fn found(looker: &mut Looker) -> Vec<LabPart> {
 
 #[test]
 fn each_part_of_a_lab_that_gave_no_sign_for_longer_than_its_limit_is_a_stall_of_that_part() {
-    let out = tempfile::tempdir().expect("a folder");
-    let directory = RunDirectory::make(out.path(), "stall", "now").expect("a run directory");
     let (limit, longer) = (Duration::from_millis(1), Duration::from_millis(10));
     let names: Vec<LabPart> = OfLab::all(2).into_iter().map(OfLab::name).collect();
     let part = |name: &LabPart| Part { name: name.clone(), sign: Arc::new(Sign::new()), limit };
     let parts: Vec<Part> = names.iter().map(part).collect();
     let signs: Vec<Arc<Sign>> = parts.iter().map(|part| part.sign.clone()).collect();
-    let mut looker = Looker::new(shared(&directory), parts, Arc::default(), Vec::new());
+    let mut looker = Looker::new(shared(), parts, Arc::default(), Vec::new());
     std::thread::sleep(longer);
     looker.look_once(false);
     assert!(found(&mut looker).is_empty(), "who gives no sign yet may give one before long");
@@ -78,9 +92,7 @@ fn each_part_of_a_lab_that_gave_no_sign_for_longer_than_its_limit_is_a_stall_of_
 
 #[test]
 fn the_watch_that_stood_still_itself_and_a_machine_that_slept_are_stalls() {
-    let out = tempfile::tempdir().expect("a folder");
-    let directory = RunDirectory::make(out.path(), "stall", "now").expect("a run directory");
-    let mut looker = Looker::new(shared(&directory), Vec::new(), Arc::default(), Vec::new());
+    let mut looker = Looker::new(shared(), Vec::new(), Arc::default(), Vec::new());
     looker.own = Beats::new(Duration::from_millis(1), Instant::now());
     std::thread::sleep(Duration::from_millis(10));
     looker.look_once(false);

@@ -10,7 +10,7 @@ use results::{EndedEarly, ExpectationResult};
 const FROM_CHECKS: [&str; 3] = ["lost_writes", "invented_writes", "anomalies"];
 
 /// Leaves expectations on figures in doubt where a load ended early: less was asked of the database than was meant to be.
-pub(super) fn doubt_figures(expectations: &mut [ExpectationResult], ended: &BTreeMap<String, EndedEarly>) {
+pub(crate) fn doubt_figures(expectations: &mut [ExpectationResult], ended: &BTreeMap<String, EndedEarly>) {
     let Some(load) = ended.keys().next() else { return };
     let rests_on_figures = |expectation: &&mut ExpectationResult| {
         let quantity = expectation.name.rsplit('.').next().unwrap_or_default();

@@ -4,13 +4,13 @@
 //! Owns the sampling. `/proc` counts the CPU time, the disks count their traffic. A node counts on the host it is on when a
 //! second ends.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use disk::DiskTraffic;
 use platform::Datacentre;
 
-use crate::directory::RunDirectory;
 use crate::each_second::Seconds;
 use crate::file_watch::{FileWatch, Rows, WatchError};
 
@@ -20,27 +20,27 @@ const HOSTS_FILE: &str = "hosts.csv";
 const HEADER: &str = "t_s,host,processors,read_bytes,durable_bytes,syncs";
 
 /// The running watch. Dropping it ends it.
-pub(crate) struct HostWatch(FileWatch<()>);
+pub struct HostWatch(FileWatch<()>);
 
 impl HostWatch {
     /// Watches from `zero` on, the moment the loads begin.
     ///
     /// # Errors
     /// When the file or the thread cannot be made.
-    pub(crate) fn start(
+    pub fn start(
         datacentre: Arc<Datacentre>,
-        directory: &RunDirectory,
+        directory: &Path,
         zero: Instant,
     ) -> Result<HostWatch, WatchError> {
         let job = move |rows: Rows, seconds: Seconds| watch(&datacentre, rows, seconds);
-        FileWatch::start("hosts", (directory.file(HOSTS_FILE), HEADER), zero, job).map(HostWatch)
+        FileWatch::start("hosts", (directory.join(HOSTS_FILE), HEADER), zero, job).map(HostWatch)
     }
 
     /// Ends it.
     ///
     /// # Errors
     /// When something could not be written or read: the file is not complete then.
-    pub(crate) fn finish(self) -> Result<(), WatchError> {
+    pub fn finish(self) -> Result<(), WatchError> {
         self.0.finish()
     }
 }

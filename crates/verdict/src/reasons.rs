@@ -6,11 +6,11 @@ use history::WARM_UP;
 use history::{Stall, Verdict};
 use results::RunResult;
 
-use super::mostly_errors::mostly_errors;
+use crate::mostly_errors::mostly_errors;
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
 /// nothing is known of the database. `scheduled` is how many faults the schedule has.
-pub(super) fn verdict(
+pub(crate) fn verdict(
     result: &RunResult,
     scheduled: usize,
     interrupted: Option<&str>,
@@ -41,7 +41,7 @@ pub(super) fn verdict(
             ));
         }
     }
-    let of_agents = super::agents::doubts(&result.agents, judged_from_s(result));
+    let of_agents = crate::agents::doubts(&result.agents, judged_from_s(result));
     parts.extend(of_agents.into_iter().map(|why| (Verdict::Unknown, why)));
     lab(result, &mut parts);
     for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {

@@ -3,13 +3,13 @@
 //! Owns the sampling; the fabric counts.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::{Fabric, LinkCounters};
 use results::LinkResult;
 
-use crate::directory::RunDirectory;
 use crate::each_second::Seconds;
 use crate::file_watch::{FileWatch, Rows, WatchError};
 
@@ -26,13 +26,9 @@ impl LinkWatch {
     ///
     /// # Errors
     /// When the file or the thread cannot be made.
-    pub fn start(
-        fabric: Arc<Fabric>,
-        directory: &RunDirectory,
-        zero: Instant,
-    ) -> Result<LinkWatch, WatchError> {
+    pub fn start(fabric: Arc<Fabric>, directory: &Path, zero: Instant) -> Result<LinkWatch, WatchError> {
         let job = move |rows: Rows, seconds: Seconds| watch(&fabric, rows, seconds);
-        FileWatch::start("links", (directory.file(LINKS_FILE), HEADER), zero, job).map(LinkWatch)
+        FileWatch::start("links", (directory.join(LINKS_FILE), HEADER), zero, job).map(LinkWatch)
     }
 
     /// Ends it, and says what each link carried.

@@ -4,16 +4,13 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use fabric::{CaptureGuard, Fabric, FabricError, Tap};
 use history::EventSink;
 use scenario::Scenario;
 use scenario::node_name;
-
-use crate::chronicle::Chronicle;
-use crate::directory::RunDirectory;
 
 /// The folder of captures in the run directory.
 const FOLDER: &str = "captures";
@@ -46,20 +43,21 @@ pub enum CaptureError {
 
 /// Captures under way.
 #[derive(Default)]
-pub(crate) struct Captures(Mutex<Vec<CaptureGuard>>);
+pub struct Captures(Mutex<Vec<CaptureGuard>>);
 
 impl Captures {
-    /// These.
-    pub(crate) fn new(captures: Vec<CaptureGuard>) -> Captures {
+    /// Of captures that have begun.
+    #[must_use]
+    pub fn new(captures: Vec<CaptureGuard>) -> Captures {
         Captures(Mutex::new(captures))
     }
 
     /// Ends them and tells how many packets they hold.
-    pub(crate) fn finish(&self, chronicle: &Chronicle) {
+    pub fn finish(&self, events: &dyn EventSink) {
         for capture in std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             match capture.finish() {
-                Ok(packets) => chronicle.progress(format!("a capture ends with {packets} packets")),
-                Err(error) => chronicle.warn(error.to_string(), "look at the space left on the disk"),
+                Ok(packets) => events.progress(format!("a capture ends with {packets} packets")),
+                Err(error) => events.warn(error.to_string(), "look at the space left on the disk"),
             }
         }
     }
@@ -97,9 +95,9 @@ pub fn begin(
     names: &[String],
     scenario: &Scenario,
     fabric: &Fabric,
-    directory: &RunDirectory,
+    directory: &Path,
 ) -> Result<Vec<CaptureGuard>, CaptureError> {
-    let folder = directory.file(FOLDER);
+    let folder = directory.join(FOLDER);
     if !names.is_empty() {
         std::fs::create_dir_all(&folder)
             .map_err(|source| CaptureError::File { path: folder.clone(), source })?;

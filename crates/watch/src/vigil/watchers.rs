@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,6 @@ use scenario::node_name;
 
 use super::sign::Sign;
 use super::{DISK_LIMIT, LIMIT, LOOK, Part, Shared};
-use crate::directory::RunDirectory;
 
 /// How often the machine's disk is asked to sync a few bytes.
 const SYNC_EVERY: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ type Watcher = Box<dyn FnOnce(&Shared, &Sign) + Send>;
 /// Starts all watchers: of a lab, where there is one.
 pub(super) fn start(
     datacentre: Option<&Arc<Datacentre>>,
-    directory: &RunDirectory,
+    directory: &Path,
     shared: &Arc<Shared>,
 ) -> Vec<Part> {
     let mut parts = Vec::new();
@@ -117,8 +117,7 @@ fn ask_fabric(shared: &Shared, sign: &Sign, fabric: &Fabric) {
 
 /// A file on the file system of the volumes that no name leads to and that goes with its descriptor (open(2), O_TMPFILE);
 /// where that file system knows none, one whose name is gone at once.
-fn unnamed_file(directory: &RunDirectory) -> io::Result<File> {
-    let folder = directory.path();
+fn unnamed_file(folder: &Path) -> io::Result<File> {
     let unnamed = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(folder);
     unnamed.or_else(|_| {
         let path = folder.join(".sign-of-life");

@@ -4,37 +4,34 @@
 
 use history::AgentFacts;
 use history::BASELINE;
-use history::EventKind;
 use history::WARM_UP;
+use history::{Event, EventKind};
 use history::{Receipt, Verdict};
 use measure::{Doubt, warnings};
-use platform::Datacentre;
-use results::{LoadResult, ModelledSyncsResult, WarningResult};
+use results::{LoadResult, WarningResult};
 
-use crate::chronicle::Chronicle;
-use crate::conductor::Shown;
-use crate::prepared::Prepared;
+use crate::shown::{Planned, Shown};
 
-pub(super) fn all_warnings(
-    prepared: &Prepared,
+pub(crate) fn all_warnings(
+    planned: &Planned<'_>,
     shown: &Shown,
     (loads, agents): (&[LoadResult], &[AgentFacts]),
-    modelled: Option<&ModelledSyncsResult>,
-    chronicle: &Chronicle,
+    events: &[Event],
 ) -> Vec<WarningResult> {
-    let mut found: Vec<WarningResult> = chronicle
-        .events()
-        .into_iter()
-        .filter_map(|event| match event.kind {
-            EventKind::Warning { what, remedy } => Some(WarningResult { what, remedy }),
-            _ => None,
-        })
-        .collect();
+    let lab = shown.lab.as_ref();
+    let told = |event: &Event| match &event.kind {
+        EventKind::Warning { what, remedy } => {
+            Some(WarningResult { what: what.clone(), remedy: remedy.clone() })
+        }
+        _ => None,
+    };
+    let mut found: Vec<WarningResult> = events.iter().filter_map(told).collect();
     let saturated = shown.busy_share.and_then(|busy| warnings::cpu_saturated(busy, shown.own_share));
+    let modelled = lab.and_then(|lab| lab.modelled_syncs.as_ref());
     let late = modelled.and_then(|syncs| warnings::syncs_late(syncs.late_us_mean, syncs.asked_us));
     let mut doubts: Vec<Doubt> = saturated.into_iter().chain(late).collect();
-    let baseline = prepared.facts.phases.iter().find(|phase| phase.name == BASELINE);
-    for (load, facts) in loads.iter().zip(&prepared.facts.loads) {
+    let baseline = planned.facts.phases.iter().find(|phase| phase.name == BASELINE);
+    for (load, facts) in loads.iter().zip(&planned.facts.loads) {
         if let Some(baseline) = baseline {
             let series = shown.recorded.timeline.throughput(&load.name, &facts.transaction);
             let counts: Vec<u64> = series
@@ -47,7 +44,7 @@ pub(super) fn all_warnings(
         if let Some(open_loop) = shown.recorded.open_loops.get(&load.name) {
             let late_us_p99 = open_loop.lateness.value_at_quantile(0.99);
             doubts.extend(warnings::generator_late(&load.name, late_us_p99, load.measured.latency_us.p50));
-            let plan = prepared.plans.iter().find(|plan| plan.name == load.name);
+            let plan = planned.plans.iter().find(|plan| plan.name == load.name);
             let last = plan.and_then(|plan| plan.step_at(shown.ended_s));
             let rate_per_s = last.and_then(|step| step.rate_per_s).unwrap_or(0.0);
             doubts.extend(warnings::rate_not_kept(&load.name, open_loop.waiting_at_end, rate_per_s));
@@ -62,22 +59,10 @@ pub(super) fn all_warnings(
     }
     let told = warnings::folded(&doubts).into_iter();
     found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
-    found.extend(super::agents::warnings(agents));
-    found.extend(links_in_doubt(prepared.lab.as_ref().and_then(|lab| lab.links.as_ref())));
-    found.extend(prepared.lab.as_ref().and_then(|lab| lost_unseen(lost_on_the_way_in(&lab.datacentre))));
+    found.extend(crate::agents::warnings(agents));
+    found.extend(links_in_doubt(lab.and_then(|lab| lab.links.as_ref())));
+    found.extend(lab.and_then(|lab| lost_unseen(lab.packets_lost_on_the_way_in)));
     found
-}
-
-/// Packets that nodes with power and places of clients have lost before the network of the lab had them.
-fn lost_on_the_way_in(datacentre: &Datacentre) -> u64 {
-    let of_nodes = datacentre
-        .vms
-        .iter()
-        .filter_map(|vm| lab::interface_losses::lost_on_the_way_in(&vm.namespace()?).ok());
-    let places = datacentre.client_places.values();
-    let of_clients =
-        places.filter_map(|place| lab::interface_losses::lost_on_the_way_in(place.namespace()).ok());
-    of_nodes.chain(of_clients).sum()
 }
 
 /// No link has lost these, and no figure counts them.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
+use std::path::Path;
 
 use check::FinalReads;
 use check::list_append::{self, Isolation, Level, ListAppend, Order};
@@ -13,22 +14,20 @@ use history::{HistoryReader, LoadFacts, Operation, Verdict};
 use results::{CheckResult, EndedEarly, RunResult};
 use scenario::Scenario;
 
-use super::agents::Clocks;
-use crate::directory::RunDirectory;
-use crate::prepared::Prepared;
+use crate::shown::Planned;
 
 /// The workload whose history is held against an isolation level.
 const APPEND: &str = capabilities::workloads::APPEND.name;
 
 /// The check made for one load, with the writes it found lost.
-pub(super) struct Checked {
-    pub(super) result: CheckResult,
-    pub(super) lost: Vec<check::LostWrite>,
+pub(crate) struct Checked {
+    pub(crate) result: CheckResult,
+    pub(crate) lost: Vec<check::LostWrite>,
 }
 
 impl Checked {
     /// Takes back what it says: nothing follows from it, neither way. `so_far` introduces what it said.
-    pub(super) fn taken_back(mut self, why: &str, so_far: &str) -> Checked {
+    pub(crate) fn taken_back(mut self, why: &str, so_far: &str) -> Checked {
         self.lost.clear();
         let result = &mut self.result;
         result.verdict = Verdict::Unknown;
@@ -39,33 +38,22 @@ impl Checked {
 }
 
 /// Every check that applies to a load, made on the history as it stands in the run directory: what is judged is what
-/// anybody can judge again. A check sees all loads, because they may share their tables.
-pub(super) fn check_all(scenario: &Scenario, prepared: &Prepared, directory: &RunDirectory) -> Vec<Checked> {
+/// anybody can judge again. A check sees all loads, because they may share their tables. `seen_as` is how checks see an
+/// operation of the file.
+pub(crate) fn check_all(planned: &Planned<'_>, seen_as: &dyn Fn(&Operation) -> Operation) -> Vec<Checked> {
     // Every replica was read for itself.
-    let compared = prepared.plans.iter().any(load::are_compared).then_some(check::convergence::NAME);
-    let claimed = claimed(prepared.isolation, scenario);
-    check_history((&prepared.facts.loads, compared), claimed, directory, &Operation::clone)
-}
-
-/// The same on operations that are as long as the clocks of several machines leave open.
-pub(super) fn check_widened(
-    scenario: &Scenario,
-    prepared: &Prepared,
-    directory: &RunDirectory,
-    clocks: &Clocks,
-) -> Vec<Checked> {
-    let compared = prepared.plans.iter().any(load::are_compared).then_some(check::convergence::NAME);
-    let claimed = claimed(prepared.isolation, scenario);
-    let widened = |operation: &Operation| clocks.widened(operation);
-    check_history((&prepared.facts.loads, compared), claimed, directory, &widened)
+    let compared = planned.plans.iter().any(load::are_compared).then_some(check::convergence::NAME);
+    let claimed = claimed(planned.isolation, planned.scenario);
+    check_history((&planned.facts.loads, compared), claimed, planned.directory, seen_as)
 }
 
 /// The checks that apply to a load alone, with these options on a PostgreSQL that nobody configured for us, made on the
 /// history in the run directory.
-pub(crate) fn checks_of(
+#[must_use]
+pub fn checks_of(
     result: &RunResult,
     options: &BTreeMap<String, String>,
-    directory: &RunDirectory,
+    directory: &Path,
 ) -> Vec<CheckResult> {
     let isolation = begun_at(options).unwrap_or(Isolation::ReadCommitted);
     let loads = &result.facts.loads;
@@ -80,11 +68,11 @@ pub(crate) fn checks_of(
 
 /// What a database claims of the transactions of these loads, in the checker's words. Loads over lists share them, so the
 /// weakest level that any of them begins at is what holds for all.
-fn claimed(isolation: engine::Isolation, scenario: &Scenario) -> Level {
+fn claimed(isolation: capabilities::Isolation, scenario: &Scenario) -> Level {
     let by_default = match isolation {
-        engine::Isolation::ReadCommitted => Isolation::ReadCommitted,
-        engine::Isolation::SnapshotIsolation => Isolation::Snapshot,
-        engine::Isolation::Serializable => Isolation::Serializable,
+        capabilities::Isolation::ReadCommitted => Isolation::ReadCommitted,
+        capabilities::Isolation::SnapshotIsolation => Isolation::Snapshot,
+        capabilities::Isolation::Serializable => Isolation::Serializable,
     };
     let begun_at = |load: &scenario::Load| begun_at(&load.options).unwrap_or(by_default);
     let judged = scenario.loads.iter().filter(|load| load.workload == APPEND);
@@ -104,11 +92,10 @@ fn begun_at(options: &BTreeMap<String, String>) -> Option<Isolation> {
     }
 }
 
-/// `seen_as` is how checks see an operation of the file.
 fn check_history(
     (loads, further): (&[LoadFacts], Option<&str>),
     level: Level,
-    directory: &RunDirectory,
+    directory: &Path,
     seen_as: &dyn Fn(&Operation) -> Operation,
 ) -> Vec<Checked> {
     let applies = |registered: &registry::RegisteredCheck| {
@@ -133,10 +120,10 @@ fn check_history(
 fn feed(
     checks: &mut [Box<dyn check::Check>],
     final_reads: &mut FinalReads,
-    directory: &RunDirectory,
+    directory: &Path,
     seen_as: &dyn Fn(&Operation) -> Operation,
 ) -> Result<(), String> {
-    let file = File::open(directory.file("history.jsonl.zst")).map_err(|error| error.to_string())?;
+    let file = File::open(directory.join("history.jsonl.zst")).map_err(|error| error.to_string())?;
     // A record that contradicts itself is our fault, and nothing follows from it about the database.
     let mut soundness = check::Soundness::default();
     for operation in HistoryReader::new(BufReader::new(file)).map_err(|error| error.to_string())? {
@@ -172,7 +159,7 @@ fn checked(report: check::Report, broken: Option<&str>) -> Checked {
 }
 
 /// Takes back what a check says of a load whose last operations are not recorded: the database may hold what they wrote.
-pub(super) fn without_records(
+pub(crate) fn without_records(
     checked: Checked,
     loads: &[LoadFacts],
     ended: &BTreeMap<String, EndedEarly>,

@@ -7,20 +7,19 @@ use history::{Receipt, Verdict};
 use measure::recovery::Window;
 use results::{FaultLoadResult, FaultResult, RecoveryResult};
 
-use super::damage;
-use crate::conductor::Shown;
-use crate::prepared::Prepared;
+use crate::damage;
+use crate::shown::{Planned, Shown};
 
 /// The writes that the run lost.
-pub(super) struct Lost {
+pub(crate) struct Lost {
     /// How many, at least; absent where that could not be told.
-    pub(super) count: Option<u64>,
+    pub(crate) count: Option<u64>,
     /// Those that are known one by one: all of them or none.
-    pub(super) known: Vec<check::LostWrite>,
+    pub(crate) known: Vec<check::LostWrite>,
 }
 
-pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> Vec<FaultResult> {
-    let (series, windows) = (damage::series(prepared, shown), damage::windows(shown));
+pub(crate) fn fault_results(planned: &Planned<'_>, shown: &Shown, lost: &Lost) -> Vec<FaultResult> {
+    let (series, windows) = (damage::series(planned, shown), damage::windows(shown));
     let active: Vec<Option<Active>> = shown.faults.iter().map(Active::of).collect();
     let result = |(number, (fault, window)): (usize, (&FaultRecord, &Option<Window>))| {
         let loads = damage::by_load((number, fault), *window, &series, shown);

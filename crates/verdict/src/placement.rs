@@ -9,7 +9,7 @@ use scenario::units::format_size;
 use scenario::{Scenario, node_name};
 
 /// Every violation, once, when it was first there.
-pub(super) fn violations_of(scenario: &Scenario, events: &[Event]) -> Vec<PlacementResult> {
+pub(crate) fn violations_of(scenario: &Scenario, events: &[Event]) -> Vec<PlacementResult> {
     let mut cluster = scenario.database.platform.cluster(&scenario.site, &scenario.database);
     let host_at = |path: &str| scenario.site.hosts.iter().position(|host| host.path().join("/") == path);
     let node_of = |name: &str| (0..scenario.database.nodes.len()).find(|node| node_name(*node) == name);

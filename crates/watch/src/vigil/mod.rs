@@ -3,7 +3,7 @@
 //! Every part gives signs of life against the machine's monotonic clock: the supervisor, the fabric's thread, the machine's
 //! disk below the volumes, the threads that serve each volume, each node's init, each load's thread. A stretch without a
 //! sign is a [`Stall`]: figures from that time are not the database's. Owns the watching; what it means for the verdict
-//! is `outcome`'s.
+//! is `verdict`'s.
 
 mod beats;
 mod sign;
@@ -11,6 +11,7 @@ mod watchers;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -27,9 +28,6 @@ use platform::Vm;
 
 use self::beats::{Beats, Gap, joined};
 use self::sign::Sign;
-use crate::chronicle::Chronicle;
-use crate::directory::RunDirectory;
-
 /// How often the signs are looked at, and how often most parts give one.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// A part is silent for longer: it stood still. Far above what a thread waits for a processor on a busy machine, far below
@@ -54,7 +52,7 @@ pub struct Watched {
 /// What the watchers share.
 pub(crate) struct Shared {
     pub(crate) ended: AtomicBool,
-    pub(crate) chronicle: Arc<Chronicle>,
+    pub(crate) chronicle: Arc<dyn EventSink>,
     pub(crate) interference: Mutex<Vec<(f64, Interference)>>,
     /// Whether the scenario says that strangers may be at work.
     interference_expected: bool,
@@ -81,9 +79,9 @@ pub struct Watch<'a> {
     /// exists, of which nothing is the lab's.
     pub lab: Option<(&'a Arc<Datacentre>, Arc<dyn Engine>)>,
     /// The run directory.
-    pub directory: &'a RunDirectory,
+    pub directory: &'a Path,
     /// Where stalls and interference are told.
-    pub chronicle: Arc<Chronicle>,
+    pub chronicle: Arc<dyn EventSink>,
     /// The loads.
     pub loads: Arc<Mutex<Vec<LoadHandle>>>,
     /// Their names, in the same order.

@@ -1,0 +1,25 @@
+//! From what a run has shown to its result: the checks made, the figures drawn together, the expectations judged, the
+//! verdict.
+//!
+//! Owns what follows from what was seen, and the order of it. Sees neither lab nor database: [`Planned`] and [`Shown`] hold
+//! what is known. Only the history is read from the run directory, so that anybody can judge the same again.
+
+mod agents;
+mod checks;
+mod damage;
+mod ended_early;
+mod expectations;
+mod faults;
+mod loads;
+mod mostly_errors;
+mod placement;
+mod reasons;
+mod result;
+mod shown;
+mod warnings;
+
+pub use checks::checks_of;
+pub use loads::{load_figures, with_demand};
+pub use mostly_errors::mostly_errors;
+pub use result::{Checks, draw};
+pub use shown::{LabShown, OpenLoopRecord, Planned, Recorded, Shown};
