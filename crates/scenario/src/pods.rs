@@ -80,9 +80,8 @@ pub(crate) fn refuse_machines(cluster: &Record<'_>, decoder: &mut Decoder) {
 fn decode_context(node: &Node, decoder: &mut Decoder) -> Option<String> {
     let context = decoder.text(node, "the context")?;
     let fits = |c: char| c.is_ascii_alphanumeric() || "._@:/-".contains(c);
-    let is_option = context.value.starts_with('-');
-    let is_short = (1..=MOST_CONTEXT_BYTES).contains(&context.value.len());
-    if is_short && !is_option && context.value.chars().all(fits) {
+    let begins = context.value.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins && context.value.len() <= MOST_CONTEXT_BYTES && context.value.chars().all(fits) {
         return Some(context.value);
     }
     let message = format!("`{}` cannot be given to commands as a context", shortened(&context.value));
