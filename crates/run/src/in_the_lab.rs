@@ -170,6 +170,7 @@ impl Underway for LabRun {
     }
 
     fn finish(self: Box<Self>) -> Found {
-        Found { watched: self.watched, links: self.carried, volumes: self.volumes.finish() }
+        let volumes = self.volumes.finish();
+        Found { watched: self.watched, links: self.carried, volumes, ..Found::default() }
     }
 }

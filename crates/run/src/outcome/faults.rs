@@ -47,6 +47,7 @@ pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> 
             lost_operations: damage::sum(&loads, |load| load.lost_operations),
             lost_writes: lost.to_fault(number, &active),
             throughput_ratio_during: damage::mean(&loads, |load| load.throughput_ratio_during),
+            phases: shown.found.recoveries.get(&number).cloned().unwrap_or_default(),
             loads,
         }
     };

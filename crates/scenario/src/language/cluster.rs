@@ -75,7 +75,7 @@ pub(crate) static KUBERNETES: Fields = Fields {
         optional(
             "replicas",
             Shape::Count { least: 1, most: MOST_PODS },
-            "how many pods the StatefulSet has",
+            "the number of the StatefulSet's pods",
         ),
         optional(
             "pods",
