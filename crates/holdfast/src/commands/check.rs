@@ -134,7 +134,7 @@ fn strikes_a_node(planned: &Planned) -> bool {
 /// What the login must be allowed in a cluster of pods, and whether it is. Nothing else is asked there.
 fn show_leave(scenario: &Scenario) {
     let Some(leave) = run::pods::leave(scenario) else { return };
-    printed!("what the login must be allowed, by `kubectl auth can-i`; nothing else was asked of the cluster");
+    printed!("what the login must be allowed, by `kubectl auth can-i`; nothing else was asked there");
     for asked in &leave.asked {
         let Asked { verb, resource, namespace, is_required, why, is_granted } = asked;
         let answer = match is_granted {
