@@ -132,10 +132,12 @@ fn proofs(result: &RunResult) -> String {
             "Whether unsynced data survives a power loss, unless a command file takes the power away: a process that is \
              killed leaves its data in the machine's memory.",
         );
-        unproven.extend(result.facts.kubernetes.as_ref().map(|_| {
-            "What clients within the cluster would have seen. Those of this run reach a pod through its node, not by the \
-             network of pods: cutting that does not cut them off."
-        }));
+        if result.facts.kubernetes.is_some() {
+            unproven.push(
+                "What clients within the cluster would have seen. Those of this run reach a pod through its node, not by \
+                 the network of pods: cutting that does not cut them off.",
+            );
+        }
     } else if result.volumes.is_empty() {
         unproven.push(
             "Whether unsynced data survives a power loss. In this run a node's volume is a plain directory: a \
