@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kubernetes::KubernetesFacts;
+
 /// A host of the site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFacts {
@@ -144,4 +146,7 @@ pub struct RunFacts {
     /// Whether it ran on a cluster that exists, and no lab was made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_external: bool,
+    /// The Kubernetes cluster, where the members are pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesFacts>,
 }

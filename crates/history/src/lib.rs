@@ -9,6 +9,7 @@ pub mod event_log;
 pub mod event_sink;
 pub mod facts;
 pub mod key;
+pub mod kubernetes;
 pub mod lines;
 pub mod migration;
 pub mod operation;
@@ -28,6 +29,7 @@ pub use facts::{
     BASELINE, EdgeFacts, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts, WARM_UP,
 };
 pub use key::Key;
+pub use kubernetes::{KubernetesFacts, PodFacts, PodVolumeFacts, RecoveryPhase, RecoveryStep};
 pub use lines::ReadError;
 pub use migration::{MigratedConnections, MigrationFacts, MigrationRound};
 pub use operation::{

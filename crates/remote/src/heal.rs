@@ -106,7 +106,7 @@ fn one(transport: impl Transport, entry: Entry, journal: &Journal, patience: Pat
 /// How long a command may be on its way to a machine before its own time begins: what carries it outlives whoever sent it.
 fn on_its_way(reach: &Reach) -> Duration {
     match reach {
-        Reach::Local { .. } => Duration::ZERO,
+        Reach::Local { .. } | Reach::Pod { .. } => Duration::ZERO,
         Reach::Ssh { .. } => CONNECT,
     }
 }

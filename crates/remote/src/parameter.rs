@@ -27,8 +27,12 @@ pub struct Parameter {
 pub enum Kind {
     /// The name of a unit, an interface, a machine.
     Name,
+    /// A name that may have slashes, or nothing.
+    OptionalName,
     /// An absolute path.
     Path,
+    /// An absolute path, or nothing.
+    OptionalPath,
     /// IPv4 addresses with commas between them.
     Ipv4List,
     /// One IPv4 address.
@@ -48,7 +52,9 @@ impl Kind {
     /// All of them by the word for each.
     pub const WORDS: &[(&'static str, Kind)] = &[
         ("name", Kind::Name),
+        ("optional-name", Kind::OptionalName),
         ("path", Kind::Path),
+        ("optional-path", Kind::OptionalPath),
         ("ipv4", Kind::Ipv4),
         ("ipv4-list", Kind::Ipv4List),
         ("duration", Kind::Duration),
@@ -57,8 +63,17 @@ impl Kind {
     ];
 
     /// The words alone.
-    pub(crate) const NAMES: &[&'static str] =
-        &["name", "path", "ipv4", "ipv4-list", "duration", "percent", "count"];
+    pub(crate) const NAMES: &[&'static str] = &[
+        "name",
+        "optional-name",
+        "path",
+        "optional-path",
+        "ipv4",
+        "ipv4-list",
+        "duration",
+        "percent",
+        "count",
+    ];
 
     /// What it lets through, in words.
     #[must_use]
@@ -70,6 +85,10 @@ impl Kind {
             Kind::Path => {
                 "an absolute path without `..`, quotes and other signs of a shell (/run/postgresql/15-main.pid)"
             }
+            Kind::OptionalName => {
+                "nothing, or letters, digits and `.`, `_`, `@`, `:`, `/`, `-`, the first a letter or a digit (kind-lab)"
+            }
+            Kind::OptionalPath => "nothing, or a path as of the kind `path` (/etc/lab/kubeconfig)",
             Kind::Ipv4 => "an IPv4 address (10.0.0.2)",
             Kind::Ipv4List => "IPv4 addresses with commas (10.0.0.2, 10.0.0.3)",
             Kind::Duration => "a duration (50ms); commands get it in microseconds (50000us)",
@@ -91,7 +110,12 @@ impl Kind {
                     !text.is_empty() && !text.starts_with('-') && made_of("._@:-") && text.len() <= 255;
                 fits.then(|| text.to_owned())
             }
-            Kind::Path => {
+            Kind::OptionalName => {
+                let begins = text.is_empty() || text.starts_with(|c: char| c.is_ascii_alphanumeric());
+                (begins && made_of("._@:/-") && text.len() <= 255).then(|| text.to_owned())
+            }
+            Kind::OptionalPath if text.is_empty() => Some(String::new()),
+            Kind::Path | Kind::OptionalPath => {
                 let stays = text.split('/').all(|part| part != "..");
                 (text.starts_with('/') && stays && made_of("/._@:+,-")).then(|| text.to_owned())
             }
@@ -126,6 +150,11 @@ mod tests {
     fn each_kind_gives_what_commands_get() {
         let given = |kind: Kind, text: &str| kind.accepted(text).unwrap_or_else(|| panic!("{text}"));
         assert_eq!(given(Kind::Name, "postgresql@15-main.service"), "postgresql@15-main.service");
+        let context = "arn:aws:eks:eu-west-1:111122223333:cluster/lab";
+        assert_eq!(given(Kind::OptionalName, context), context);
+        assert_eq!(given(Kind::OptionalName, ""), "");
+        assert_eq!(given(Kind::OptionalPath, "/etc/lab/kubeconfig"), "/etc/lab/kubeconfig");
+        assert_eq!(given(Kind::OptionalPath, ""), "");
         assert_eq!(given(Kind::Path, "/run/postgresql/15-main.pid"), "/run/postgresql/15-main.pid");
         assert_eq!(given(Kind::Ipv4List, "10.0.0.3,10.0.0.2, 10.0.0.3"), "10.0.0.2, 10.0.0.3");
         assert_eq!(given(Kind::Duration, "50ms"), "50000us");
@@ -135,8 +164,9 @@ mod tests {
     #[test]
     fn nothing_that_a_tools_own_language_could_read_gets_through() {
         for kind in Kind::WORDS.iter().map(|(_, kind)| *kind) {
+            let may_be_empty = matches!(kind, Kind::OptionalName | Kind::OptionalPath);
+            assert_eq!(kind.accepted("").is_some(), may_be_empty, "{kind:?}");
             for text in [
-                "",
                 "-rf",
                 "--now",
                 "a b",

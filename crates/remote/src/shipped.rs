@@ -16,8 +16,25 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("faults/external/gcloud-vm-stop.yaml", include_str!("../../../faults/external/gcloud-vm-stop.yaml")),
     (
+        "faults/external/kubernetes-chaos-partition.yaml",
+        include_str!("../../../faults/external/kubernetes-chaos-partition.yaml"),
+    ),
+    (
+        "faults/external/kubernetes-chaos-pod-kill.yaml",
+        include_str!("../../../faults/external/kubernetes-chaos-pod-kill.yaml"),
+    ),
+    (
+        "faults/external/kubernetes-container-kill.yaml",
+        include_str!("../../../faults/external/kubernetes-container-kill.yaml"),
+    ),
+    ("faults/external/kubernetes-evict.yaml", include_str!("../../../faults/external/kubernetes-evict.yaml")),
+    (
         "faults/external/kubernetes-network-policy.yaml",
         include_str!("../../../faults/external/kubernetes-network-policy.yaml"),
+    ),
+    (
+        "faults/external/kubernetes-out-of-service.yaml",
+        include_str!("../../../faults/external/kubernetes-out-of-service.yaml"),
     ),
     (
         "faults/external/kubernetes-pod-delete.yaml",

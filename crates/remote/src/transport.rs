@@ -50,15 +50,21 @@ pub enum Reach {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         config: Option<PathBuf>,
     },
+    /// A shell of this machine, whose commands are about a pod of a cluster: leave is given for the pod, not for this machine.
+    Pod {
+        /// Its namespace and its name: `databases/pg-0`.
+        pod: String,
+    },
 }
 
 impl Reach {
-    /// The machine's name, by which it is allowed.
+    /// The machine's name, or the pod's, by which it is allowed.
     #[must_use]
     pub fn host(&self) -> &str {
         match self {
             Reach::Local { .. } => "localhost",
             Reach::Ssh { host, .. } => host,
+            Reach::Pod { pod } => pod,
         }
     }
 
@@ -73,6 +79,7 @@ impl Reach {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
             Reach::Local { through } => Ok(through.iter().cloned().chain(words(&["sh", "-s"])).collect()),
+            Reach::Pod { .. } => Ok(words(&["sh", "-s"])),
             Reach::Ssh { host, port, config } => {
                 let fits = |c: char| c.is_ascii_alphanumeric() || "._-@:%[]".contains(c);
                 if host.is_empty() || host.starts_with('-') || !host.chars().all(fits) {

@@ -25,6 +25,7 @@ mod method;
 mod migrations;
 pub mod overview;
 mod page;
+mod pods;
 mod prediction;
 mod reproduction;
 mod round_trips;

@@ -102,6 +102,10 @@ fn load(result: &RunResult) -> String {
         ));
     }
     let place = match result.facts.is_external {
+        true if result.facts.kubernetes.is_some() => {
+            "Clients run in one process on the machine that holdfast ran on, and reach each pod by `kubectl port-forward`: \
+             every latency has the way through the cluster's API server and the node's kubelet in it."
+        }
         true if !result.agents.is_empty() => {
             "Clients run in processes of holdfast on the machines named under Agents; loads without agents in the one that \
              conducted the run."
@@ -128,6 +132,12 @@ fn proofs(result: &RunResult) -> String {
             "Whether unsynced data survives a power loss, unless a command file takes the power away: a process that is \
              killed leaves its data in the machine's memory.",
         );
+        if result.facts.kubernetes.is_some() {
+            unproven.push(
+                "What clients within the cluster would have seen. Those of this run reach a pod through its node, not by \
+                 the network of pods: cutting that does not cut them off.",
+            );
+        }
     } else if result.volumes.is_empty() {
         unproven.push(
             "Whether unsynced data survives a power loss. In this run a node's volume is a plain directory: a \
@@ -165,6 +175,9 @@ pub(crate) fn provenance(run: &RunDirectory) -> String {
         ("Seed".to_owned(), result.seed.to_string()),
         ("Started".to_owned(), result.started_at.clone()),
     ];
+    versions.extend(
+        facts.kubernetes.as_ref().map(|cluster| ("Kubernetes".to_owned(), cluster.versions.clone())),
+    );
     versions.extend(
         result
             .lab

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::markup::escape;
 use crate::{
-    agents, charts, evidence, hosts, links, method, migrations, prediction, round_trips, site_drawing, story,
-    tables, verdict_title, volumes,
+    agents, charts, evidence, hosts, links, method, migrations, pods, prediction, round_trips, site_drawing,
+    story, tables, verdict_title, volumes,
 };
 use results::RunDirectory;
 
@@ -58,8 +58,16 @@ fn sections(run: &RunDirectory) -> String {
     if !agents.is_empty() {
         section(&mut page, "Agents and their clocks", &agents);
     }
+    let pods = pods::pods(result);
+    if !pods.is_empty() {
+        section(&mut page, "The pods", &pods);
+    }
     section(&mut page, "Loads by phase and statement", &tables::loads(result));
     section(&mut page, "Faults and their evidence", &evidence::faults(run));
+    let recoveries = pods::recoveries(result);
+    if !recoveries.is_empty() {
+        section(&mut page, "Recovery in phases", &recoveries);
+    }
     let round_trips = round_trips::tables(run);
     if !round_trips.is_empty() {
         section(&mut page, "Round-trip times", &round_trips);

@@ -1,6 +1,6 @@
 //! What `result.json` says of a fault.
 
-use history::{Receipt, Verdict};
+use history::{Receipt, RecoveryStep, Verdict};
 use measure::recovery::{Incomparable, SUSTAINED_SECONDS_MIN};
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,9 @@ pub struct FaultResult {
     pub lost_writes: Option<u64>,
     /// Throughput during the fault, as a share of the baseline's.
     pub throughput_ratio_during: Option<f64>,
+    /// How a pod recovered from it, in the order of time, as far as it was seen; empty elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<RecoveryStep>,
 }
 
 impl FaultResult {
@@ -79,6 +82,7 @@ impl FaultResult {
             lost_operations: None,
             lost_writes: None,
             throughput_ratio_during: None,
+            phases: Vec::new(),
         }
     }
 

@@ -96,7 +96,7 @@ impl Conductor<'_> {
         if interrupted.is_none() {
             append_to_history(self.directory, &self.read_the_end())?;
         }
-        let Found { watched, links, volumes } = underway.finish();
+        let Found { watched, links, volumes, recoveries } = underway.finish();
         let cpu_seconds = target.usage(&[], load_cpu).by_part();
         let run = storage::Run { facts: &self.prepared.facts, timeline: &recorded.timeline, ended_s };
         let lab = self.prepared.lab.as_ref();
@@ -113,6 +113,7 @@ impl Conductor<'_> {
             stalls: watched.stalls,
             interference: watched.interference,
             links,
+            recoveries,
             lab,
         })
     }

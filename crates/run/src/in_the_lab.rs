@@ -170,6 +170,6 @@ impl Underway for LabRun {
         let volumes = self.volumes.finish();
         // Also of nodes that were booted for their marks alone, and of boots that failed.
         self.platform.tell_failed_rollbacks();
-        Found { watched: self.watched, links: self.carried, volumes }
+        Found { watched: self.watched, links: self.carried, volumes, ..Found::default() }
     }
 }

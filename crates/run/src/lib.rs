@@ -2,7 +2,7 @@
 //!
 //! Two processes. The outer one ([`launch`]) prepares, starts the lab's supervisor and relays its news. The
 //! supervisor ([`supervise()`]) is PID 1 of the lab and does the run. Where the scenario names a cluster that exists
-//! ([`external`]), the second process is outside of any lab. Prints nothing but the news between them.
+//! ([`external`], with [`pods`]), the second process is outside of any lab. Prints nothing but the news between them.
 
 mod beside_scenario;
 mod chronicle;
@@ -26,6 +26,7 @@ mod muster;
 pub mod orders;
 mod outcome;
 mod planted_stall;
+pub mod pods;
 mod preparation;
 mod prepared;
 pub mod room;

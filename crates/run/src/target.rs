@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use faults::FaultRecord;
+use history::RecoveryStep;
 use load::{Batch, Clock, LoadCpu, LoadHandle, LoadPlan, OnThread};
 use results::LinkResult;
 use scenario::{Fault, Scenario};
@@ -16,6 +17,7 @@ use watch::{Usage, WatchError, Watched};
 
 use crate::chronicle::Chronicle;
 use crate::directory::RunDirectory;
+use crate::pods::PodsError;
 
 /// A load's place that cannot be entered.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,9 @@ pub enum TargetError {
     /// What undoes faults after a crash.
     #[error(transparent)]
     Journal(#[from] remote::journal::JournalError),
+    /// What pods do.
+    #[error(transparent)]
+    Pods(#[from] PodsError),
 }
 
 /// A place where a database runs and faults can be made.
@@ -127,4 +132,6 @@ pub(crate) struct Found {
     pub(crate) links: Vec<LinkResult>,
     /// What was seen of mirrored volumes, by the node's number.
     pub(crate) volumes: BTreeMap<usize, Seen>,
+    /// How pods recovered, by the fault's number.
+    pub(crate) recoveries: BTreeMap<usize, Vec<RecoveryStep>>,
 }

@@ -13,6 +13,12 @@ use crate::workload_options::ycsb_inserts;
 /// Whether there are agents of these names, each named once.
 pub(crate) fn check_known(named: &[Spanned<String>], cluster: Option<&Cluster>, findings: &mut Findings) {
     let Some(first) = named.first() else { return };
+    if cluster.is_some_and(|cluster| cluster.kubernetes.is_some()) {
+        let message = "clients of pods run on this machine, where the ways to the pods begin";
+        let help = "leave `agents` out; run holdfast where the clients are to be";
+        findings.add("no-agents", first.at, message, "no agents for pods", help);
+        return;
+    }
     let Some(cluster) = cluster else {
         let message = "agents belong to a cluster that exists";
         let help =

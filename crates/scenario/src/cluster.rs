@@ -10,11 +10,12 @@ use capabilities::Capabilities;
 use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles};
 use crate::language::{AGENT, AGENT_LOST, CLUSTER, MEMBER, MOST_FREE_NAME_BYTES, REACH};
+use crate::pods;
 use crate::quoted::quoted;
 use crate::rejection::{Findings, Spanned};
 use crate::resolved::{
-    Agent, AgentLost, Cluster, Database, Failover, Host, Member, MemberReach, Site, Synchronous, VmPlatform,
-    Volumes,
+    Agent, AgentLost, Cluster, Database, Failover, Host, Kubernetes, Member, MemberReach, Site, Synchronous,
+    VmPlatform, Volumes,
 };
 use crate::site::check_reserved;
 use crate::tree::Node;
@@ -28,7 +29,8 @@ const ZONE: &str = "members";
 /// The section as written.
 pub(crate) struct ClusterDocument {
     engine: &'static Capabilities,
-    members: Vec<(Spanned<String>, Member)>,
+    members: Vec<NamedMember>,
+    kubernetes: Option<Kubernetes>,
     may_break: Vec<Spanned<String>>,
     agents: Vec<Agent>,
     agent_lost: AgentLost,
@@ -46,14 +48,7 @@ struct Login {
 pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Option<ClusterDocument> {
     let record = decoder.record(node, &CLUSTER)?;
     let engine = record.get("engine").and_then(|node| decode_engine(node, files, decoder));
-    let members = record.get("members").and_then(|node| decoder.named(node, "members"));
-    let mut read = Vec::new();
-    for (number, (name, node)) in members?.into_iter().enumerate() {
-        check_member_name(&name, number, decoder);
-        if let Some(member) = decode_member(&name.value, node, decoder) {
-            read.push((name, member));
-        }
-    }
+    let (kubernetes, members) = decode_members(&record, engine, decoder)?;
     let may_break = record.get("may-break").and_then(|node| decoder.list(node, "`may-break`", 1));
     let may_break = may_break.unwrap_or_default();
     let may_break = may_break.iter().filter_map(|node| decoder.text(node, "a member")).collect();
@@ -70,8 +65,36 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
     let (database, user) = (text("database", "the database's name"), text("user", "the user"));
     let ssh_config = text("ssh-config", "the configuration of ssh");
     let engine = engine?;
-    let login = login(engine, database, user, &record, decoder);
-    Some(ClusterDocument { engine, members: read, may_break, agents, agent_lost, login: login?, ssh_config })
+    let login = login(engine, database, user, &record, decoder)?;
+    Some(ClusterDocument { engine, members, kubernetes, may_break, agents, agent_lost, login, ssh_config })
+}
+
+/// A member and where its name stands.
+type NamedMember = (Spanned<String>, Member);
+
+/// The members, each as it is written or for a pod.
+fn decode_members(
+    record: &Record<'_>,
+    engine: Option<&Capabilities>,
+    decoder: &mut Decoder,
+) -> Option<(Option<Kubernetes>, Vec<NamedMember>)> {
+    if let Some(node) = record.get(pods::KEY) {
+        pods::refuse_machines(record, decoder);
+        let (kubernetes, members) = pods::decode(node, engine, decoder)?.resolve();
+        for (number, (name, _)) in members.iter().enumerate() {
+            check_member_name(name, number, decoder);
+        }
+        return Some((Some(kubernetes), members));
+    }
+    let named = record.get("members").and_then(|node| decoder.named(node, "members"));
+    let mut members = Vec::new();
+    for (number, (name, node)) in named?.into_iter().enumerate() {
+        check_member_name(&name, number, decoder);
+        if let Some(member) = decode_member(&name.value, node, decoder) {
+            members.push((name, member));
+        }
+    }
+    Some((None, members))
 }
 
 /// What is missing is what is usual among servers that speak the engine's protocol.
@@ -226,7 +249,7 @@ impl ClusterDocument {
         may_break.sort_unstable();
         may_break.dedup();
         let count = self.members.len();
-        let host = |(name, _): &(Spanned<String>, Member)| Host {
+        let host = |(name, _): &NamedMember| Host {
             region: REGION.to_owned(),
             zone: ZONE.to_owned(),
             rack: None,
@@ -255,6 +278,7 @@ impl ClusterDocument {
             database: self.login.database,
             user: self.login.user,
             ssh_config: self.ssh_config,
+            kubernetes: self.kubernetes,
         };
         (cluster, site, database)
     }
@@ -263,13 +287,9 @@ impl ClusterDocument {
 /// The section as a scenario has it, line by line; the key itself and what stands below it.
 pub(crate) fn written(cluster: &Cluster, engine: &'static Capabilities) -> Vec<String> {
     let mut lines = vec!["cluster:".to_owned(), format!("  engine: {}", engines::written(engine))];
-    lines.push("  members:".to_owned());
-    for member in &cluster.members {
-        let reach = member.reach.as_ref().map(|reach| format!(", {}", reach_written(reach)));
-        let reach = reach.unwrap_or_default();
-        let facts = values_written(&member.facts);
-        let (name, endpoint) = (quoted(&member.name), quoted(&member.endpoint));
-        lines.push(format!("    {name}: {{ endpoint: {endpoint}{reach}, facts: {facts} }}"));
+    match &cluster.kubernetes {
+        Some(kubernetes) => lines.extend(pods::written(kubernetes, &cluster.members)),
+        None => lines.extend(members_written(&cluster.members)),
     }
     if !cluster.may_break.is_empty() {
         let names = cluster.may_break.iter().filter_map(|number| cluster.members.get(*number));
@@ -291,6 +311,17 @@ pub(crate) fn written(cluster: &Cluster, engine: &'static Capabilities) -> Vec<S
     lines.push(format!("  user: {}", quoted(&cluster.user)));
     lines.extend(cluster.ssh_config.iter().map(|path| format!("  ssh-config: {}", quoted(path))));
     lines
+}
+
+fn members_written(members: &[Member]) -> Vec<String> {
+    let written = |member: &Member| {
+        let reach = member.reach.as_ref().map(|reach| format!(", {}", reach_written(reach)));
+        let reach = reach.unwrap_or_default();
+        let facts = values_written(&member.facts);
+        let (name, endpoint) = (quoted(&member.name), quoted(&member.endpoint));
+        format!("    {name}: {{ endpoint: {endpoint}{reach}, facts: {facts} }}")
+    };
+    std::iter::once("  members:".to_owned()).chain(members.iter().map(written)).collect()
 }
 
 fn reach_written(reach: &MemberReach) -> String {

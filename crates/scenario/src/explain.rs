@@ -141,7 +141,9 @@ mod tests {
         assert_eq!(paths("edges"), ["site.edges"]);
         assert_eq!(paths("around"), ["site.edges[].around"]);
         assert_eq!(paths("zones"), ["site.regions.NAME.zones"]);
-        assert_eq!(paths("leader"), ["database.leader", "a fault's target"]);
+        let leader = ["database.leader", "cluster.kubernetes.role.leader", "a fault's target"];
+        assert_eq!(paths("leader"), leader);
+        assert_eq!(paths("stateful-set"), ["cluster.kubernetes.stateful-set"]);
         assert_eq!(paths("lost_writes"), ["expect.lost_writes"]);
         assert_eq!(paths("no-such-word"), [""; 0]);
         assert_eq!(paths("site.regions.dc1.zones"), ["site.regions.NAME.zones"]);

@@ -19,6 +19,13 @@ use crate::quoted::quoted;
 use crate::resolved::Reproduces;
 use crate::tree::Node;
 
+/// What a scenario may run against.
+pub(crate) static TARGETS: &[&str] = &["lab", EXTERNAL, KUBERNETES_TARGET];
+/// On machines that exist.
+pub(crate) const EXTERNAL: &str = "external";
+/// In pods that exist.
+pub(crate) const KUBERNETES_TARGET: &str = "kubernetes";
+
 /// The whole file.
 pub(crate) static SCENARIO: Fields = Fields {
     what: "a scenario",
@@ -40,9 +47,10 @@ pub(crate) static SCENARIO: Fields = Fields {
         ),
         optional(
             "target",
-            Shape::Word(&["lab", "external"]),
+            Shape::Word(TARGETS),
             "what it runs against: `lab` (default), a datacentre that Holdfast makes and that `site` and `database` \
-             describe; or `external`, a cluster that exists and that `cluster` describes",
+             describe; or a cluster that exists and that `cluster` describes: `external`, on machines, or \
+             `kubernetes`, in pods",
         ),
         optional("site", Shape::Map(&SITE), "the pretend datacentre"),
         optional("database", Shape::Map(&DATABASE), "the database and its layout"),

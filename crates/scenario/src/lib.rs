@@ -29,6 +29,7 @@ mod parse;
 mod placement;
 mod places;
 mod platform;
+mod pods;
 pub mod quantity;
 mod quoted;
 mod repeated;
@@ -51,9 +52,9 @@ pub use quantity::Quantity;
 pub use resolved::{
     Acknowledge, Agent, AgentLost, Apart, Arrival, ClockCorrection, Cluster, Comparison, Conditions,
     Consistency, ConsistencyLevel, Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation,
-    Failover, Host, IpVersion, IsolationResponse, Jitter, Level, Link, Load, Member, MemberReach, Memory,
-    Pace, Place, Promotion, Queue, Ramp, Reads, Reproduces, Site, Storage, StorageClass, Sweep, Synchronous,
-    ThinkTime, TimeService, Timestamps, VmPlatform, Volumes, Within,
+    Failover, Host, IpVersion, IsolationResponse, Jitter, Kubernetes, Level, Link, Load, Member, MemberReach,
+    Memory, Pace, Place, Promotion, Queue, Ramp, Reads, Reproduces, RoleLabel, Site, Storage, StorageClass,
+    Sweep, Synchronous, ThinkTime, TimeService, Timestamps, VmPlatform, Volumes, Within,
 };
 pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;

@@ -9,7 +9,7 @@ use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles, NamedFile};
 use crate::faults::receipts::Network;
 use crate::faults::{Surroundings, Whereabouts};
-use crate::file::{About, SCENARIO};
+use crate::file::{About, EXTERNAL, KUBERNETES_TARGET, SCENARIO, TARGETS};
 use crate::language::LANGUAGE;
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
@@ -17,7 +17,7 @@ use crate::rejection::{Finding, Findings, Rejection, Spot, Text};
 use crate::resolved::{Cluster, Database, Site, Volumes};
 use crate::scenario::Scenario;
 use crate::tree::{self, Node, Value};
-use crate::{connections, database, disks, expect, loads, overrides, schedule, site};
+use crate::{connections, database, disks, expect, loads, overrides, pods, schedule, site};
 
 /// A scenario's text. The name is only used for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -253,28 +253,21 @@ fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decod
 
 /// `target` with what it takes: `site` and `database`, or `cluster`.
 fn decode_ground(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<GroundDocument> {
-    let target = record.get("target").and_then(|node| decoder.word(node, "target", &["lab", "external"]));
-    let is_external = target.as_ref().is_some_and(|target| target.value == "external");
+    let target = record.get("target").and_then(|node| decoder.word(node, "target", TARGETS));
+    let target = target.map(|target| target.value);
     let cluster = record.get("cluster").and_then(|node| cluster::decode(node, files, decoder));
     let site = record.get("site").and_then(|node| site::decode(node, decoder));
     let database = record.get("database").and_then(|node| database::decode(node, files, decoder));
     match (record.key_at("cluster"), record.key_at("site").or(record.key_at("database"))) {
         // Both is told already.
         (Some(_), Some(_)) => {}
-        (Some(at), None) if !is_external => {
-            let help = "add `target: external`, so that nobody takes it for a lab";
-            decoder.findings.add(
-                "target",
-                at,
-                "a `cluster` needs `target: external`",
-                "exists already",
-                help,
-            );
-        }
-        (None, Some(at)) if is_external => {
-            let message = "`target: external` takes a `cluster`, not a `site` and a `database`";
-            let help = "name the members under `cluster`, or write `target: lab`";
-            decoder.findings.add("target", at, message, "made by the lab alone", help);
+        (Some(at), None) => check_target_of_cluster(record, target, at, decoder),
+        (None, Some(at)) => {
+            if let Some(target @ (EXTERNAL | KUBERNETES_TARGET)) = target {
+                let message = format!("`target: {target}` takes a `cluster`, not a `site` and a `database`");
+                let help = "name the members under `cluster`, or write `target: lab`";
+                decoder.findings.add("target", at, message, "made by the lab alone", help);
+            }
         }
         _ => {}
     }
@@ -282,6 +275,31 @@ fn decode_ground(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder
         Some(cluster) => Some(GroundDocument::Cluster(Box::new(cluster))),
         None => Some(GroundDocument::Lab(Box::new((site?, database?)))),
     }
+}
+
+/// Whether a cluster is what the target takes: pods where it is Kubernetes, else machines.
+fn check_target_of_cluster(record: &Record<'_>, target: Option<&str>, at: Spot, decoder: &mut Decoder) {
+    let has = |key: &str| record.get("cluster").is_some_and(|cluster| pods::cluster_has(cluster, key));
+    let (message, label, help) = match target {
+        Some(KUBERNETES_TARGET) if has("members") => (
+            "`target: kubernetes` takes a `cluster` with `kubernetes`, not with `members`",
+            "of machines",
+            "name the pods under `cluster.kubernetes`, or write `target: external`",
+        ),
+        Some(KUBERNETES_TARGET) => return,
+        _ if has(pods::KEY) => (
+            "a `cluster` with `kubernetes` needs `target: kubernetes`",
+            "of pods",
+            "write `target: kubernetes`, or name the members under `members`",
+        ),
+        Some(EXTERNAL) => return,
+        _ => (
+            "a `cluster` needs `target: external`",
+            "exists already",
+            "add `target: external`, so that nobody takes it for a lab",
+        ),
+    };
+    decoder.findings.add("target", at, message, label, help);
 }
 
 /// Where a scenario takes place: a site and a database that the lab makes, or that stand for a cluster that exists.

@@ -12,6 +12,7 @@ use crate::consistency;
 use crate::disks;
 use crate::engines;
 use crate::faults::Fault;
+use crate::file::{EXTERNAL, KUBERNETES_TARGET};
 use crate::language::EXPECTED;
 use crate::network;
 use crate::pace;
@@ -36,7 +37,8 @@ pub fn to_yaml(scenario: &Scenario, seed: u64) -> String {
     line(&mut text, 0, &format!("seed: {seed}"));
     match &scenario.cluster {
         Some(cluster) => {
-            line(&mut text, 0, "target: external");
+            let target = if cluster.kubernetes.is_some() { KUBERNETES_TARGET } else { EXTERNAL };
+            line(&mut text, 0, &format!("target: {target}"));
             let lines = cluster::written(cluster, scenario.database.engine);
             lines.iter().for_each(|written| line(&mut text, 0, written));
         }

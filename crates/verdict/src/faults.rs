@@ -46,6 +46,7 @@ pub(crate) fn fault_results(planned: &Planned<'_>, shown: &Shown, lost: &Lost) -
             lost_operations: damage::sum(&loads, |load| load.lost_operations),
             lost_writes: lost.to_fault(number, &active),
             throughput_ratio_during: damage::mean(&loads, |load| load.throughput_ratio_during),
+            phases: shown.recoveries.get(&number).cloned().unwrap_or_default(),
             loads,
         }
     };

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use capabilities::Isolation;
 use faults::FaultRecord;
-use history::{FirstError, Interference, Receipt, RunFacts, Stall};
+use history::{FirstError, Interference, Receipt, RecoveryStep, RunFacts, Stall};
 use load::{FirstSuccess, LoadPlan};
 use measure::{Histogram, Timeline, Wait};
 use results::{EndedEarly, LinkResult, ModelledSyncsResult, VolumeResult};
@@ -52,6 +52,8 @@ pub struct Shown {
     pub interference: Vec<(f64, Interference)>,
     /// What each link of the site carried.
     pub links: Vec<LinkResult>,
+    /// How the cluster recovered from each fault, by the fault's number; Kubernetes tells of it.
+    pub recoveries: BTreeMap<usize, Vec<RecoveryStep>>,
     /// The lab's own facts; none for a cluster that exists.
     pub lab: Option<LabShown>,
 }

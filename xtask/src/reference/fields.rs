@@ -25,6 +25,7 @@ const SOURCES: &[&str] = &[
     "crates/history/src/agent.rs",
     "crates/history/src/event.rs",
     "crates/history/src/facts.rs",
+    "crates/history/src/kubernetes.rs",
     "crates/history/src/lib.rs",
     "crates/history/src/migration.rs",
     "crates/history/src/operation.rs",

@@ -26,6 +26,11 @@ const FILES: &[(&str, &str, &str)] = &[
         "run",
         "One row a second for each host: processors that its nodes use, bytes that its disks hand out and make durable, syncs.",
     ),
+    (
+        "kubernetes.jsonl",
+        "run, of pods",
+        "What was seen of the cluster's pods, nodes, leases, volumes and services, one JSON object a line.",
+    ),
     ("links.csv", "run", "One row a second for each link and edge: traffic, drops, utilisation."),
     ("history.jsonl.zst", "run, load", "Every operation with its outcome: the input of the checks."),
     ("captures", "run --capture", "Folder of packet captures (pcap), one for each `--capture`."),

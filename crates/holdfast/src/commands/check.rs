@@ -1,9 +1,11 @@
-//! `holdfast check`: says whether a scenario is right, and what follows from it on paper. Starts nothing.
+//! `holdfast check`: says whether a scenario is right, and what follows from it on paper. Starts nothing; of a Kubernetes cluster it
+//! asks what the login may do there.
 
 use std::path::Path;
 
 use run::PreparationError;
-use run::external::PlannedAgent;
+use run::external::{Planned, PlannedAgent};
+use run::pods::Asked;
 use scenario::Scenario;
 use scenario::units::approximate_size;
 
@@ -109,13 +111,50 @@ fn show_external(scenario: &Scenario) {
         printed!("  runs on a cluster that exists, and breaks nothing there");
         return;
     }
+    let is_of_pods = scenario.cluster.as_ref().is_some_and(|cluster| cluster.kubernetes.is_some());
     printed!(
-        "  runs on a cluster that exists; to let it break machines, add `--yes-break {}`",
+        "  runs on a cluster that exists; to let it break {}, add `--yes-break {}`",
+        if is_of_pods { "pods" } else { "machines" },
         scenario.name
     );
-    for run::external::Planned { phase, member, host, commands } in &planned {
+    for Planned { phase, member, host, commands } in &planned {
         printed!("phase {phase}: {} may strike member {member} ({host})", commands.name);
         faults::show_commands(commands);
+    }
+    if is_of_pods && planned.iter().any(strikes_a_node) {
+        printed!("  {} is the node that the pod is on when it is struck", run::pods::node_on_paper("NAME"));
+    }
+}
+
+fn strikes_a_node(planned: &Planned) -> bool {
+    let on_paper = run::pods::node_on_paper(&planned.member);
+    planned.commands.strike.iter().any(|command| command.run.contains(&on_paper))
+}
+
+/// What the login must be allowed in a cluster of pods, and whether it is. Nothing else is asked there.
+fn show_leave(scenario: &Scenario) {
+    let Some(leave) = run::pods::leave(scenario) else { return };
+    printed!("what the login must be allowed, by `kubectl auth can-i`; nothing else was asked there");
+    for asked in &leave.asked {
+        let Asked { verb, resource, namespace, is_required, why, is_granted } = asked;
+        let answer = match is_granted {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "not asked",
+        };
+        let place = namespace.as_ref().map(|name| format!("namespace {name}"));
+        let place = place.unwrap_or_else(|| "the whole cluster".to_owned());
+        let need = if *is_required { "needed" } else { "optional" };
+        printed!("  {answer:<9}  {verb} {resource} in {place}: {need} to {why}");
+    }
+    if let Some(why) = &leave.unanswered {
+        printed!("  not all of it could be asked: {why}");
+    }
+    if leave.asked.iter().any(|asked| asked.is_required && asked.is_granted == Some(false)) {
+        printed!("  a run would not get far: something that it needs is not allowed");
+    }
+    if !leave.not_known.is_empty() {
+        printed!("  what the commands of {} need beside that is not known", leave.not_known.join(", "));
     }
 }
 
@@ -143,7 +182,8 @@ fn show(path: &Path, scenario: &Scenario) {
     ];
     printed!("  {}", parts.join(", "));
     if scenario.cluster.is_some() {
-        return show_external(scenario);
+        show_external(scenario);
+        return show_leave(scenario);
     }
     say_needs([scenario].into_iter());
     if let Some(file) = engine.file.filter(|file| !file.tested.here) {

@@ -37,8 +37,11 @@ pub(super) fn show(file: &CommandFile) {
         if file.lasts { "stands until it is undone" } else { "is over at once; undone is what it left" };
     printed!("  {lasts}");
     for Parameter { name, kind, meaning, default, .. } in &file.parameters {
-        let default =
-            default.as_ref().map_or_else(|| "needed".to_owned(), |value| format!("default {value}"));
+        let default = match default.as_deref() {
+            None => "needed".to_owned(),
+            Some("") => "default nothing".to_owned(),
+            Some(value) => format!("default {value}"),
+        };
         printed!("  {{{name}}}  {meaning}; {default}; {}", kind.form());
     }
     // A file that was read has examples that fit.

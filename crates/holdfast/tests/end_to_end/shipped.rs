@@ -24,6 +24,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("external-postgres", "../../../../xtask/tests/xtask/trial.rs"),
     ("galera", "galera.rs"),
     ("iot", "workloads.rs"),
+    // Against a stand-in for kubectl.
+    ("kubernetes-postgres", "../without_a_lab/kubernetes.rs"),
     ("kv", "workloads.rs"),
     ("many-clients", "many_clients.rs"),
     ("open-loop", "workloads.rs"),

@@ -1,5 +1,5 @@
 //! The whole program where it needs no lab: its help and its man pages, loads on databases that exist, clusters that exist
-//! with faults of their machines, and loads spread over agents.
+//! with faults of their machines or pods, and loads spread over agents.
 //!
 //! What needs a lab is tested by `end_to_end`.
 
@@ -9,6 +9,7 @@ mod cassandra_server;
 mod external;
 mod folder;
 mod heal;
+mod kubernetes;
 mod load;
 mod manual;
 #[path = "../../../client/tests/client/mariadb_server.rs"]
@@ -16,3 +17,4 @@ mod mariadb_server;
 mod reference;
 #[path = "../../../client/tests/client/server.rs"]
 mod server;
+mod stand_in_cluster;

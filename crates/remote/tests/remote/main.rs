@@ -5,6 +5,7 @@ mod command_files;
 mod on_this_machine;
 mod over_ssh;
 mod partition;
+mod pods;
 mod robustness;
 mod stand_ins;
 mod unsound_machines;

@@ -106,27 +106,6 @@ case "$*" in
 esac
 "#;
 
-/// One pod whose controller makes it again at once, and a network whose policies hold if `@HOLDS@`.
-const KUBECTL: &str = r#"#!/bin/sh
-state=@FOLDER@/unit
-read -r uid policy < "$state"
-put() { echo "$*" > "$state"; }
-case "$*" in
-  'version --client') echo 'Client Version: v1.31.0' ;;
-  'delete pod pg-0 --namespace default --now --wait=false') put new-uid "$policy" ;;
-  'wait pod pg-0 --namespace default --for=condition=Ready --timeout=240s') ;;
-  'get pod pg-0 --namespace default --ignore-not-found --output jsonpath={.metadata.uid}') printf %s "$uid" ;;
-  "get pod pg-0 --namespace default --output jsonpath={.status.conditions[?(@.type=='Ready')].status}") printf True ;;
-  'create --filename /etc/isolate.yaml') put "$uid" applied ;;
-  'delete --filename /etc/isolate.yaml --ignore-not-found') put "$uid" none ;;
-  'get --filename /etc/isolate.yaml')
-    [ "$policy" = applied ] || { echo 'Error from server (NotFound): networkpolicies "isolate" not found' >&2; exit 1; } ;;
-  'exec pg-0 --namespace default -- nc -z -w 2 10.0.0.2 5432')
-    if @HOLDS@ && [ "$policy" = applied ]; then echo 'command terminated with exit code 1' >&2; exit 1; fi ;;
-  *) echo "error: unknown command $*" >&2; exit 1 ;;
-esac
-"#;
-
 /// A guest that answers while it runs.
 const PING: &str = "#!/bin/sh\nread -r word < @FOLDER@/unit\n[ \"$word\" = running ]\n";
 
@@ -150,7 +129,12 @@ fn receipt_of_unit(name: &str, restarts: bool) -> (Receipt, String) {
 }
 
 /// What becomes of a fault, and the state while it stands.
-fn receipt(name: &str, given: &[(&str, &str)], programs: &[(&str, &str)], state: &str) -> (Receipt, String) {
+pub(crate) fn receipt(
+    name: &str,
+    given: &[(&str, &str)],
+    programs: &[(&str, &str)],
+    state: &str,
+) -> (Receipt, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let reach = machine(folder.path(), programs, state);
     let values: BTreeMap<String, String> =
@@ -221,28 +205,4 @@ fn a_virtual_machine_of_azure_loses_power_and_is_started_again() {
 fn an_instance_of_compute_engine_is_stopped_and_started_again() {
     let given = [("instance", "db1"), ("zone", "europe-west1-b")];
     loses_power_and_gets_it_back("gcloud-vm-stop", &given, ("gcloud", GCLOUD), "off");
-}
-
-#[test]
-fn a_pod_is_deleted_and_another_of_its_name_is_there() {
-    let kubectl = KUBECTL.replace("@HOLDS@", "true");
-    let programs = [("kubectl", kubectl.as_str())];
-    let (receipt, stood) = receipt("kubernetes-pod-delete", &[("pod", "pg-0")], &programs, "old-uid none");
-    assert!(stood.starts_with("new-uid"), "{stood}");
-    assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
-}
-
-#[test]
-fn a_network_policy_that_nobody_enforces_is_no_partition() {
-    let given =
-        [("manifest", "/etc/isolate.yaml"), ("pod", "pg-0"), ("address", "10.0.0.2"), ("port", "5432")];
-    let of = |holds: &str| {
-        let kubectl = KUBECTL.replace("@HOLDS@", holds);
-        receipt("kubernetes-network-policy", &given, &[("kubectl", &kubectl)], "uid none")
-    };
-    let (held, stood) = of("true");
-    assert_eq!((held.verdict(), stood.trim()), (Verdict::Pass, "uid applied"));
-    let (ignored, stood) = of("false");
-    assert_eq!(stood.trim(), "uid applied", "kubectl ended with 0 all the same");
-    assert_ne!(ignored.verdict(), Verdict::Pass);
 }

@@ -477,6 +477,7 @@ fn fault(events: &[Event]) -> FaultResult {
         lost_operations: Some(3_279.0),
         lost_writes: Some(0),
         throughput_ratio_during: Some(0.598),
+        phases: Vec::new(),
     }
 }
 

@@ -9,5 +9,6 @@ mod foreign;
 mod killed;
 mod live;
 mod page;
+mod pods;
 mod repetitions;
 mod text;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{self, Fixture};
 
-fn page(fixture: &Fixture) -> String {
+pub fn page(fixture: &Fixture) -> String {
     let directory = TempDir::new().expect("a temporary directory");
     fixture.write(directory.path()).expect("the fixture is written");
     report::html(&results::read(directory.path()).expect("the fixture is read"))
@@ -34,7 +34,7 @@ fn words(page: &str) -> String {
 }
 
 #[track_caller]
-fn check(fixture: &Fixture, expected: &[&str]) {
+pub fn check(fixture: &Fixture, expected: &[&str]) {
     let words = words(&page(fixture));
     for expected in expected {
         assert!(words.contains(expected), "not on the page: {expected}");

@@ -161,7 +161,7 @@ fn link(cluster: &Cluster, agent: &scenario::Agent) -> Result<Link, AgentError> 
 /// Holdfast on the agent's machine, as an agent. On this one it is the program that runs.
 fn command(agent: &scenario::Agent, reach: &Reach) -> Vec<String> {
     let own = || match reach {
-        Reach::Local { .. } => std::env::current_exe().ok().map(PathBuf::into_os_string),
+        Reach::Local { .. } | Reach::Pod { .. } => std::env::current_exe().ok().map(PathBuf::into_os_string),
         Reach::Ssh { .. } => None,
     };
     let named = agent.program.clone();

@@ -10,11 +10,12 @@ use remote::permit::PermitError;
 use remote::{CommandFile, Filled, Permit, Reach};
 use scenario::explain::nearest;
 use scenario::{
-    Cluster, CommandFileName, ExternalFault, FaultAction, Member, MemberReach, Refusal, Rejection, Scenario,
-    Source,
+    Cluster, CommandFileName, ExternalFault, FaultAction, Kubernetes, Member, MemberReach, Refusal, Rejection,
+    Scenario, Source,
 };
 
 use crate::beside_scenario;
+use crate::pods;
 
 /// Digits in place of a fault's own, for commands that are shown and not run.
 const NO_FAULT: &str = "00000000";
@@ -68,7 +69,9 @@ pub fn check_commands(
         })?;
         for number in fault.candidates(&cluster) {
             let Some(member) = cluster.members.get(number) else { continue };
-            filled(fault, &file, member, NO_FAULT).map_err(|error| refused(unfit(&error, &member.name)))?;
+            let known = pods::values_on_paper(&cluster, member);
+            filled(fault, &file, (member, &known), NO_FAULT)
+                .map_err(|error| refused(unfit(&error, member, cluster.kubernetes.is_some())))?;
         }
     }
     Ok(())
@@ -85,9 +88,13 @@ fn unknown(name: &str) -> Refusal {
     }
 }
 
-fn unfit(error: &FillError, member: &str) -> Refusal {
+fn unfit(error: &FillError, member: &Member, is_pod: bool) -> Refusal {
+    let member = member.name.as_str();
     let help = match error {
         FillError::Unknown { .. } => "take it out of `with`".to_owned(),
+        FillError::Missing { name, example, .. } if is_pod => {
+            format!("add `{name}: \"{example}\"` under `with`")
+        }
         FillError::Missing { name, example, .. } => {
             format!("add `{name}: \"{example}\"` under `with`, or under `facts` of member `{member}`")
         }
@@ -118,26 +125,49 @@ fn file_of(command: &CommandFileName) -> Result<CommandFile, FileError> {
     }
 }
 
-/// The commands with the scenario's values, before those of the member's facts. Facts that the file does not ask for are for
-/// other files.
-fn filled(fault: &ExternalFault, file: &CommandFile, member: &Member, id: &str) -> Result<Filled, FillError> {
-    let is_asked = |name: &String| file.parameters.iter().any(|parameter| parameter.name == *name);
-    let facts = member.facts.iter().filter(|(name, _)| is_asked(name));
+/// The commands with the scenario's values, before what is `known` of the member now, before its facts. Facts that the file does
+/// not ask for are for other files.
+fn filled(
+    fault: &ExternalFault,
+    file: &CommandFile,
+    (member, known): (&Member, &BTreeMap<String, String>),
+    id: &str,
+) -> Result<Filled, FillError> {
+    let facts = member.facts.iter().chain(known).filter(|(name, _)| has_parameter(file, name));
     let mut values: BTreeMap<String, String> =
         facts.map(|(name, value)| (name.clone(), value.clone())).collect();
     values.extend(fault.values.clone());
     file.filled(&values, id)
 }
 
-/// The commands of a fault that was checked, at a member; nothing where they cannot be had, which [`check_commands`] refuses.
-pub(super) fn commands_at(fault: &ExternalFault, member: &Member, id: &str) -> Option<Filled> {
-    let file = file_of(&fault.command).ok()?;
-    filled(fault, &file, member, id).ok()
+fn has_parameter(file: &CommandFile, name: &str) -> bool {
+    file.parameters.iter().any(|parameter| parameter.name == name)
 }
 
-/// How a member's machine is reached.
+/// Whether a fault's command file has a parameter of this name.
+pub(super) fn asks_for(fault: &ExternalFault, name: &str) -> bool {
+    file_of(&fault.command).is_ok_and(|file| has_parameter(&file, name))
+}
+
+/// The commands of a fault that was checked, at a member of which more is `known` by now; nothing where they cannot be had, which
+/// [`check_commands`] refuses.
+pub(super) fn commands_at(
+    fault: &ExternalFault,
+    member: &Member,
+    known: &BTreeMap<String, String>,
+    id: &str,
+) -> Option<Filled> {
+    let file = file_of(&fault.command).ok()?;
+    filled(fault, &file, (member, known), id).ok()
+}
+
+/// How a member's machine is reached. Commands about a pod run on this one, and leave is given for the pod.
 pub(super) fn reach_of(cluster: &Cluster, member: &Member) -> Option<Reach> {
-    Some(reach_by(cluster, member.reach.as_ref()?))
+    let reach = member.reach.as_ref()?;
+    Some(match &cluster.kubernetes {
+        Some(Kubernetes { namespace, .. }) => Reach::Pod { pod: format!("{namespace}/{}", member.name) },
+        None => reach_by(cluster, reach),
+    })
 }
 
 /// How a machine is reached.
@@ -166,7 +196,8 @@ pub fn planned(scenario: &Scenario) -> Vec<Planned> {
                 else {
                     continue;
                 };
-                found.extend(commands_at(fault, member, NO_FAULT).map(|commands| Planned {
+                let known = pods::values_on_paper(cluster, member);
+                found.extend(commands_at(fault, member, &known, NO_FAULT).map(|commands| Planned {
                     phase: phase.name.clone(),
                     member: member.name.clone(),
                     host: reach.host().to_owned(),
@@ -205,8 +236,17 @@ mod tests {
         loads: [{ workload: ledger, clients: 1 }]\n\
         schedule: [{ phase: baseline, for: 5s }, { phase: fault, for: 5s, faults: [{ external: FAULT }] }]\n";
 
+    const PODS: &str = "name: mine\ntarget: kubernetes\ncluster:\n  engine: postgres\n  kubernetes: { namespace: databases, \
+        context: kind-lab, stateful-set: pg, replicas: 2 }\n  may-break: [pg-0, pg-1]\n\
+        loads: [{ workload: ledger, clients: 1 }]\n\
+        schedule: [{ phase: baseline, for: 5s }, { phase: fault, for: 5s, faults: [{ external: FAULT }] }]\n";
+
     fn checked(fault: &str, folder: &Path) -> Result<Scenario, String> {
-        let source = Source { name: "mine.yaml".to_owned(), text: SCENARIO.replace("FAULT", fault) };
+        checked_in(SCENARIO, fault, folder)
+    }
+
+    fn checked_in(text: &str, fault: &str, folder: &Path) -> Result<Scenario, String> {
+        let source = Source { name: "mine.yaml".to_owned(), text: text.replace("FAULT", fault) };
         let mut scenario = scenario::parse(&source, &[]).unwrap_or_else(|error| panic!("{error:?}"));
         check_commands(&mut scenario, &source, &[], folder).map_err(|rejection| {
             let problem = &rejection.problems()[0];
@@ -272,5 +312,34 @@ mod tests {
         assert!(leave.covers("db1") && !leave.covers("db2"));
         let quiet = Scenario { schedule: scenario.schedule[..1].to_vec(), ..scenario };
         assert!(!permit(&quiet, None).expect("nothing to confirm").covers("db1"));
+    }
+
+    #[test]
+    fn leave_for_a_pod_is_for_that_pod_and_not_for_all_that_this_machine_can_reach() {
+        let scenario =
+            checked_in(PODS, "{ command: kubernetes-pod-delete, of: pg-1 }", Path::new(".")).expect("sound");
+        let leave = permit(&scenario, Some("mine")).expect("leave");
+        assert!(leave.covers("databases/pg-1"));
+        assert!(!leave.covers("databases/pg-0") && !leave.covers("localhost"));
+        let strike = planned(&scenario)[0].commands.strike[0].to_string();
+        assert!(strike.contains("--context=kind-lab delete pod pg-1 --namespace databases"), "{strike}");
+    }
+
+    #[test]
+    fn the_node_of_a_pod_is_known_when_it_is_struck_and_has_a_name_on_paper() {
+        let scenario =
+            checked_in(PODS, "{ command: kubernetes-evict, of: pg-0 }", Path::new(".")).expect("sound");
+        let strike = planned(&scenario)[0].commands.strike[0].to_string();
+        assert!(strike.ends_with("cordon node-of-pg-0"), "{strike}");
+        let FaultAction::External(fault) = &scenario.schedule[1].faults[0].action else {
+            panic!("another fault")
+        };
+        assert!(asks_for(fault, "node") && !asks_for(fault, "unit"));
+        let cluster = scenario.cluster.as_ref().expect("a cluster");
+        let known = BTreeMap::from([("node".to_owned(), "worker-1".to_owned())]);
+        let commands = commands_at(fault, &cluster.members[0], &known, NO_FAULT).expect("its commands");
+        assert!(commands.strike[0].to_string().ends_with("cordon worker-1"), "{commands:?}");
+        let missing = checked_in(PODS, "{ command: systemd-kill, of: pg-0 }", Path::new("."));
+        assert!(missing.expect_err("refused").contains("systemd-kill needs `unit`"));
     }
 }

@@ -7,7 +7,7 @@ mod agents;
 mod commands;
 mod strikes;
 
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -26,10 +26,11 @@ use watch::{Usage, Vigil, Watch};
 use self::agents::Agents;
 pub use self::agents::{AgentError, PlannedAgent, planned_agents};
 pub use self::commands::{Planned, check_commands, permit, planned};
-use self::strikes::Strikes;
+use self::strikes::{On, Strikes};
 use crate::chronicle::Chronicle;
 use crate::load_plans::{Access, PlanError, plans};
 use crate::orders::Orders;
+use crate::pods::{Pods, PodsError, Watching};
 use crate::preparation::{self, PreparationError, check_open_files, load_tables};
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
@@ -63,6 +64,9 @@ pub enum ExternalError {
     /// The loads cannot be prepared.
     #[error(transparent)]
     Preparation(#[from] PreparationError),
+    /// The pods cannot be found or reached.
+    #[error(transparent)]
+    Pods(#[from] PodsError),
     /// The agents that loads stand on cannot be had.
     #[error(transparent)]
     Agents(#[from] AgentError),
@@ -97,7 +101,8 @@ pub(crate) fn prepare(
     check_open_files(&Scenario { loads: in_this_process, ..scenario.clone() }, most)?;
     let permit = permit(scenario, orders.confirmed.as_deref())?;
     let password = std::env::var(PASSWORD_VARIABLE).ok();
-    let access = access(cluster, password.clone())?;
+    let pods = open_pods(cluster, chronicle)?;
+    let access = access((cluster, pods.as_deref()), password.clone())?;
     let plans = plans(scenario, (orders.seed, &orders.planted), &access, &|_| Ok(None))?;
     // First of all: a machine that cannot be reached leaves no tables behind.
     let agents = Agents::call((scenario, cluster), &plans, password.as_deref(), &orders.holdfast)?;
@@ -106,25 +111,48 @@ pub(crate) fn prepare(
         version = load::server_version(plan, here())?;
         leader = load::leader(plan, here(), LEADER_PATIENCE).ok();
     }
-    let facts = facts(scenario, orders, (cluster, version, leader))?;
+    let facts = facts(scenario, orders, (cluster, pods.as_deref()), (version, leader.as_deref()))?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
+    if let (Some(pods), Some(kubernetes)) = (&pods, &cluster.kubernetes) {
+        pods.compare_roles(kubernetes.role.as_ref(), leader.as_deref(), chronicle);
+    }
     for plan in &plans {
         load_tables(plan, here(), chronicle)?;
     }
     let asked = plans.first().cloned();
-    let target = ClusterTarget { cluster: cluster.clone(), permit, asked, agents };
+    let target = ClusterTarget { cluster: cluster.clone(), permit, asked, agents, pods };
     Ok(Prepared::on_a_cluster(Arc::new(target), plans, facts))
 }
 
-fn access(cluster: &Cluster, password: Option<String>) -> Result<Access, ExternalError> {
+/// The members' pods, where they are pods.
+fn open_pods(cluster: &Cluster, chronicle: &Chronicle) -> Result<Option<Arc<Pods>>, PodsError> {
+    let Some(kubernetes) = &cluster.kubernetes else { return Ok(None) };
+    chronicle.progress(format!("opening ways to {} pods", cluster.members.len()));
+    Ok(Some(Arc::new(Pods::open(kubernetes, cluster)?)))
+}
+
+/// Where a member's clients connect to: by its way where it is a pod, else as its endpoint is looked up.
+fn address_of(member: &scenario::Member, pods: Option<&Pods>) -> Result<SocketAddr, ExternalError> {
+    let failed = |why: String| ExternalError::NoAddress {
+        member: member.name.clone(),
+        endpoint: member.endpoint.clone(),
+        why,
+    };
+    match pods {
+        Some(pods) => pods.address_of(&member.name).ok_or_else(|| failed("it has no way".to_owned())),
+        None => {
+            let mut found = member.endpoint.to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+            found.next().ok_or_else(|| failed("it has no address".to_owned()))
+        }
+    }
+}
+
+fn access(
+    (cluster, pods): (&Cluster, Option<&Pods>),
+    password: Option<String>,
+) -> Result<Access, ExternalError> {
     let endpoint = |(number, member): (usize, &scenario::Member)| {
-        let failed = |why: String| ExternalError::NoAddress {
-            member: member.name.clone(),
-            endpoint: member.endpoint.clone(),
-            why,
-        };
-        let mut found = member.endpoint.to_socket_addrs().map_err(|error| failed(error.to_string()))?;
-        let address = found.next().ok_or_else(|| failed("it has no address".to_owned()))?;
+        let address = address_of(member, pods)?;
         Ok(Endpoint { node: node_name(number), address: Address::from(address) })
     };
     let endpoints: Result<Vec<Endpoint>, ExternalError> =
@@ -142,10 +170,12 @@ fn access(cluster: &Cluster, password: Option<String>) -> Result<Access, Externa
 fn facts(
     scenario: &Scenario,
     orders: &Orders,
-    (cluster, engine_version, leader): (&Cluster, String, Option<String>),
+    (cluster, pods): (&Cluster, Option<&Pods>),
+    (engine_version, leader): (String, Option<&str>),
 ) -> Result<RunFacts, PreparationError> {
+    let found = if pods.is_some() { "pods of a Kubernetes cluster" } else { "a cluster that exists" };
     let settings = [
-        ("found", "a cluster that exists"),
+        ("found", found),
         ("failover", "the cluster's own, if it has any: holdfast restarts and promotes nothing"),
         ("isolation", "not known; read committed is assumed where a load does not say"),
     ];
@@ -158,7 +188,7 @@ fn facts(
         address: member.endpoint.clone(),
     });
     let nodes = scenario.site.hosts.iter().zip(&cluster.members).enumerate();
-    let role = |name: &String| match &leader {
+    let role = |name: &str| match leader {
         _ if scenario.database.engine.is_leaderless() => "coordinator",
         Some(leader) if leader == name => "leader",
         Some(_) => "follower",
@@ -174,6 +204,7 @@ fn facts(
         engine_version,
         engine_settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         site: SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), ..SiteFacts::default() },
+        kubernetes: pods.map(|pods| pods.facts().clone()),
         ..preparation::planned(scenario, orders)?
     })
 }
@@ -185,6 +216,8 @@ struct ClusterTarget {
     /// The load whose way to the database is taken to ask who leads.
     asked: Option<LoadPlan>,
     agents: Agents,
+    /// The members' pods, with the ways that clients take; none of machines.
+    pods: Option<Arc<Pods>>,
 }
 
 impl Target for ClusterTarget {
@@ -208,6 +241,8 @@ impl Target for ClusterTarget {
 
     fn begin(&self, run: Beginning<'_>) -> Result<Box<dyn Underway>, TargetError> {
         let journal = Journal::open(run.directory.path())?;
+        let pods = self.pods.as_ref();
+        let watching = pods.map(|pods| pods.watch(run.directory, run.zero)).transpose()?;
         let vigil = Vigil::start(Watch {
             lab: None,
             directory: run.directory.path(),
@@ -218,13 +253,20 @@ impl Target for ClusterTarget {
             planted: &faults::Planted::new(),
         });
         let strikes = Strikes::new(
-            (self.cluster.clone(), self.permit.clone(), self.asked.clone()),
+            On {
+                cluster: self.cluster.clone(),
+                permit: self.permit.clone(),
+                asked: self.asked.clone(),
+                pods: self.pods.clone(),
+            },
             journal,
             run.chronicle.clone(),
             (run.scenario, run.seed, run.prevented),
             run.on_effect,
         );
-        Ok(Box::new(ClusterRun { strikes, vigil: Some(vigil), found: Found::default() }))
+        let watching = self.pods.clone().zip(watching);
+        let chronicle = run.chronicle.clone();
+        Ok(Box::new(ClusterRun { strikes, vigil: Some(vigil), watching, chronicle, found: Found::default() }))
     }
 }
 
@@ -233,6 +275,9 @@ struct ClusterRun {
     strikes: Strikes,
     /// None once the loads have ended.
     vigil: Option<Vigil>,
+    /// The members' pods and what is seen of them; none of machines.
+    watching: Option<(Arc<Pods>, Watching)>,
+    chronicle: Arc<Chronicle>,
     found: Found,
 }
 
@@ -264,6 +309,11 @@ impl Underway for ClusterRun {
     }
 
     fn finish(self: Box<Self>) -> Found {
-        self.found
+        let ClusterRun { mut strikes, watching, chronicle, mut found, .. } = *self;
+        if let Some((pods, watching)) = watching {
+            let seen = watching.finish(chronicle.as_ref());
+            found.recoveries = pods.recoveries(&seen, &strikes.records());
+        }
+        found
     }
 }

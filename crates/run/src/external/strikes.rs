@@ -3,7 +3,7 @@
 //! Owns when a fault's commands run and on which member. What makes a receipt is `remote`'s. Every fault has a thread of its
 //! own, because a machine may take long to answer. Dropping it undoes what stands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,11 +15,12 @@ use remote::looks::{Seen, Sight};
 use remote::receipt::Doubt;
 use remote::strike::{Patience, Standing, strike, token};
 use remote::{Filled, Journal, Permit, Reach};
-use scenario::{Cluster, ExternalFault, Fault, FaultAction, NodeTarget, Scenario, node_name};
+use scenario::{Cluster, ExternalFault, Fault, FaultAction, Member, NodeTarget, Scenario, node_name};
 
-use super::commands::{commands_at, reach_of};
+use super::commands::{asks_for, commands_at, reach_of};
 use super::here;
 use crate::chronicle::Chronicle;
+use crate::pods::{self, NodeError, Pods};
 
 /// How long a machine may take to look as it should.
 const PATIENCE: Patience = Patience { stands: Duration::from_secs(10), gone: Duration::from_secs(60) };
@@ -36,12 +37,21 @@ struct Broken {
     reach: Reach,
 }
 
+/// What faults are struck on.
+pub(super) struct On {
+    /// The cluster.
+    pub(super) cluster: Cluster,
+    /// Who may be struck.
+    pub(super) permit: Permit,
+    /// The load whose way to the database is taken to ask who leads.
+    pub(super) asked: Option<LoadPlan>,
+    /// The members' pods; none of machines.
+    pub(super) pods: Option<Arc<Pods>>,
+}
+
 /// What every fault needs.
 struct Ground {
-    cluster: Cluster,
-    permit: Permit,
-    /// The load whose way to the database is taken to ask who leads.
-    asked: Option<LoadPlan>,
+    on: On,
     journal: Journal,
     chronicle: Arc<Chronicle>,
     seed: u64,
@@ -63,15 +73,14 @@ pub(super) struct Strikes {
 impl Strikes {
     /// Nothing struck yet.
     pub(super) fn new(
-        (cluster, permit, asked): (Cluster, Permit, Option<LoadPlan>),
+        on: On,
         journal: Journal,
         chronicle: Arc<Chronicle>,
         (scenario, seed, prevented): (&Scenario, u64, bool),
         on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
     ) -> Strikes {
         let records = Mutex::default();
-        let ground =
-            Ground { cluster, permit, asked, journal, chronicle, seed, prevented, on_effect, records };
+        let ground = Ground { on, journal, chronicle, seed, prevented, on_effect, records };
         let stands = scenario.schedule.iter().flat_map(|phase| {
             let until_its_end = |fault: &Fault| phase.length.saturating_sub(fault.at);
             phase.faults.iter().map(move |fault| fault.length.unwrap_or_else(|| until_its_end(fault)))
@@ -203,7 +212,7 @@ impl Ground {
         stands: Duration,
     ) -> Option<Broken> {
         let (chosen, leader) = self.choose(number, fault.node);
-        let found = chosen.and_then(|chosen| Some((chosen, self.cluster.members.get(chosen)?)));
+        let found = chosen.and_then(|chosen| Some((chosen, self.on.cluster.members.get(chosen)?)));
         let Some((chosen, member)) = found else {
             self.enter(number, &record);
             let why = format!("no member matches `{}` now", fault.node);
@@ -236,24 +245,36 @@ impl Ground {
         }
     }
 
-    fn carry_out(
-        &self,
-        fault: &ExternalFault,
-        member: &scenario::Member,
-        stands: Duration,
-    ) -> Result<Broken, String> {
-        let reach = reach_of(&self.cluster, member).ok_or("nothing says how to reach the member")?;
+    fn carry_out(&self, fault: &ExternalFault, member: &Member, stands: Duration) -> Result<Broken, String> {
+        let reach = reach_of(&self.on.cluster, member).ok_or("nothing says how to reach the member")?;
         let token = token().map_err(|error| error.to_string())?;
-        let commands = commands_at(fault, member, &token[..ID_DIGITS]).ok_or("its commands are not known")?;
+        let known = self.known_now(fault, member).map_err(|error| error.to_string())?;
+        let commands = commands_at(fault, member, &known, &token[..ID_DIGITS]);
+        let commands = commands.ok_or("its commands are not known")?;
         let deadline = timer_after(stands, &commands);
         let what = (member.name.as_str(), commands);
-        let standing = strike(what, &reach, &self.permit, &self.journal, (deadline, PATIENCE));
+        let standing = strike(what, &reach, &self.on.permit, &self.journal, (deadline, PATIENCE));
         Ok(Broken { standing: standing.map_err(|error| error.to_string())?, reach })
+    }
+
+    /// Values for the file's parameters that are known of a pod only now.
+    fn known_now(
+        &self,
+        fault: &ExternalFault,
+        member: &Member,
+    ) -> Result<BTreeMap<String, String>, NodeError> {
+        let Some(pods) = self.on.pods.as_ref().filter(|_| asks_for(fault, pods::NODE)) else {
+            return Ok(BTreeMap::new());
+        };
+        let cluster = &self.on.cluster;
+        let may_break = cluster.may_break.iter().filter_map(|number| cluster.members.get(*number));
+        let may_break: BTreeSet<&str> = may_break.map(|member| member.name.as_str()).collect();
+        Ok(BTreeMap::from([(pods::NODE.to_owned(), pods.node_of(&member.name, &may_break)?)]))
     }
 
     /// The member that is meant now, and who leads where that was asked.
     fn choose(&self, number: usize, node: NodeTarget) -> (Option<usize>, Option<usize>) {
-        let all: Vec<usize> = (0..self.cluster.members.len()).collect();
+        let all: Vec<usize> = (0..self.on.cluster.members.len()).collect();
         let role = |role, leader| pick(role, leader, &all, self.seed, number);
         match node {
             NodeTarget::Named(number) => (Some(number), None),
@@ -270,8 +291,8 @@ impl Ground {
     }
 
     fn leader(&self) -> Option<usize> {
-        let name = load::leader(self.asked.as_ref()?, here(), ROLE_PATIENCE).ok()?;
-        (0..self.cluster.members.len()).find(|number| node_name(*number) == name)
+        let name = load::leader(self.on.asked.as_ref()?, here(), ROLE_PATIENCE).ok()?;
+        (0..self.on.cluster.members.len()).find(|number| node_name(*number) == name)
     }
 
     fn undo(&self, number: usize, broken: Broken) {

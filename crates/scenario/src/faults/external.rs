@@ -11,6 +11,7 @@ use super::{Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Wr
 use crate::cluster::{values, values_written};
 use crate::decode::Decoder;
 use crate::language::{ENGINE_IN_FULL, Fields, NODE, Shape, optional, plain, required};
+use crate::pods::OF_THE_POD;
 use crate::quoted::quoted;
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::Cluster;
@@ -19,7 +20,7 @@ use crate::tree::{Entry, Node, Value};
 pub(super) const KIND: FaultKind = FaultKind {
     name: "external",
     noun: "external fault",
-    summary: "a command file strikes a member of a cluster that exists (`target: external`)",
+    summary: "a command file strikes a member of a cluster that exists (`target: external` or `kubernetes`)",
     meaning: "the commands of a file break a machine that exists: they stop a unit, drop its packets, switch it off. Whether they did is not taken from them: evidence is what the file's own looks show before, during and after. The undo commands are on disk, and a timer on the machine waits to run them, before anything is struck",
     examples: &[
         "- { external: { command: systemd-kill, of: leader, with: { unit: postgresql@15-main.service } }, for: 10s }",
@@ -132,6 +133,8 @@ struct Document {
     node: Spanned<String>,
     command: CommandFileName,
     values: BTreeMap<String, String>,
+    /// Where each name of a value stands.
+    names: Vec<Spanned<String>>,
     at: Spot,
 }
 
@@ -140,11 +143,18 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
     let node = record.get("of").and_then(|node| decoder.text(node, "a member"));
     let at = record.get("command").map_or(entry.key_at, |node| node.at);
     let command = record.get("command").and_then(|node| decode_command(node, decoder));
-    let values = match record.get("with") {
-        Some(node) => values(node, "`with`", decoder)?,
-        None => BTreeMap::new(),
+    let (values, names) = match record.get("with") {
+        Some(node) => (values(node, "`with`", decoder)?, names(node)),
+        None => (BTreeMap::new(), Vec::new()),
     };
-    Some(Box::new(Document { node: node?, command: command?, values, at }))
+    Some(Box::new(Document { node: node?, command: command?, values, names, at }))
+}
+
+/// The keys of a map.
+fn names(map: &Node) -> Vec<Spanned<String>> {
+    let Value::Map(entries) = &map.value else { return Vec::new() };
+    let name = |entry: &Entry| Spanned { value: entry.key.clone(), at: entry.key_at };
+    entries.iter().map(name).collect()
 }
 
 fn decode_command(node: &Node, decoder: &mut Decoder) -> Option<CommandFileName> {
@@ -162,8 +172,24 @@ fn decode_command(node: &Node, decoder: &mut Decoder) -> Option<CommandFileName>
     Some(named)
 }
 
+impl Document {
+    /// Refuses a value that would let the fault strike another pod than the one that it names; whether there is one.
+    fn says_the_pod(&self, cluster: Option<&Cluster>, findings: &mut Findings) -> bool {
+        let of_pods = cluster.is_some_and(|cluster| cluster.kubernetes.is_some());
+        let is_of_the_pod = |name: &&Spanned<String>| OF_THE_POD.contains(&name.value.as_str());
+        let Some(name) = self.names.iter().find(is_of_the_pod).filter(|_| of_pods) else { return false };
+        let message = format!("a fault cannot say `{}`: it is the member's own", name.value);
+        let help = "take it out, and name the member under `of`: leave to break is given pod by pod";
+        findings.add("of-the-pod", name.at, message, "the member's own", help);
+        true
+    }
+}
+
 impl Written for Document {
     fn resolve(&self, _: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
+        if self.says_the_pod(around.cluster, findings) {
+            return None;
+        }
         let node = around.node(&self.node, findings)?;
         let (command, values) = (self.command.clone(), self.values.clone());
         let fault = ExternalFault { node, command, values, at: Whereabouts(self.at) };

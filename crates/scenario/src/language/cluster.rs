@@ -1,16 +1,22 @@
 //! Keys of `cluster`: a database that exists, in place of a site and a database that the lab makes.
 
-use super::shapes::{ENGINE, Fields, Shape, choice, optional, plain, required};
+use super::shapes::{ENGINE, Fields, MOST_PODS, Shape, choice, optional, plain, required};
 
 /// `cluster`.
-pub(crate) static CLUSTER: Fields = plain(
+pub(crate) static CLUSTER: Fields = choice(
     "a cluster",
     &[
         required("engine", ENGINE, "which database it is"),
-        required(
+        optional(
             "members",
             Shape::Named(&Shape::Map(&MEMBER)),
             "its nodes, each under a name of your choice; n1 is the first",
+        ),
+        optional(
+            "kubernetes",
+            Shape::Map(&KUBERNETES),
+            "its nodes, where they are pods of a Kubernetes cluster (`target: kubernetes`): the program `kubectl` \
+             reaches them",
         ),
         optional(
             "may-break",
@@ -45,6 +51,68 @@ pub(crate) static CLUSTER: Fields = plain(
             "ssh-config",
             Shape::Text,
             "absolute path of a configuration file that ssh uses in place of yours",
+        ),
+    ],
+    &["members", "kubernetes"],
+);
+
+/// Pods in place of members.
+pub(crate) static KUBERNETES: Fields = Fields {
+    what: "a cluster of pods",
+    fields: &[
+        optional("namespace", Shape::Name, "the pods' namespace; default `default`"),
+        optional("context", Shape::Text, "the context of kubectl's configuration; default its current one"),
+        optional(
+            "kubeconfig",
+            Shape::Text,
+            "absolute path of kubectl's configuration; default where kubectl looks for it",
+        ),
+        optional(
+            "stateful-set",
+            Shape::Name,
+            "name of the StatefulSet whose pods are the members: NAME-0, which is n1, NAME-1 ...",
+        ),
+        optional(
+            "replicas",
+            Shape::Count { least: 1, most: MOST_PODS },
+            "the number of the StatefulSet's pods",
+        ),
+        optional(
+            "pods",
+            Shape::List { of: &Shape::Name, least: 1, most: None },
+            "the pods that are the members, in order; n1 is the first",
+        ),
+        optional(
+            "container",
+            Shape::Name,
+            "the container that the database runs in; default the pod's first",
+        ),
+        optional(
+            "port",
+            Shape::Count { least: 1, most: 65_535 },
+            "the port that the database listens on in the pod; default the usual one of the engine's protocol",
+        ),
+        optional(
+            "role",
+            Shape::Map(&POD_ROLE),
+            "the label of pods by which the cluster shows the leader; faults ask the database itself, and the run \
+             warns where the two differ",
+        ),
+    ],
+    exactly_one_of: &["stateful-set", "pods"],
+    at_least_one_of: &[],
+    pair: Some(("stateful-set", "replicas")),
+};
+
+/// A label by which a cluster shows who leads.
+pub(crate) static POD_ROLE: Fields = plain(
+    "a role of pods",
+    &[
+        required("label", Shape::Text, "the label's name, such as `role` or `cnpg.io/instanceRole`"),
+        required(
+            "leader",
+            Shape::List { of: &Shape::Text, least: 1, most: None },
+            "its values on the pod that leads",
         ),
     ],
 );

@@ -38,6 +38,7 @@ fn example(field: &Field) -> Option<String> {
     let name = field.name;
     let value = match &field.shape {
         Shape::Name if name == "name" => "my-scenario",
+        Shape::Name if name == "stateful-set" => "my-database",
         Shape::Name => "baseline",
         Shape::Duration if name == "delay" => "5ms",
         Shape::Own(own) if std::ptr::eq(*own, &raw const shapes::SYNCHRONOUS_SHAPE) => "any 1",

@@ -105,3 +105,5 @@ static AXES_SHAPE: OwnShape = OwnShape {
 pub(crate) const MOST_HOSTS: u64 = 100_000;
 /// Most database nodes.
 pub(crate) const MOST_NODES: u64 = 1_000;
+/// Most pods of a cluster that exists: each has a process that forwards connections to it.
+pub(crate) const MOST_PODS: u64 = 100;

@@ -21,6 +21,34 @@ pub struct Cluster {
     pub user: String,
     /// Absolute path of a configuration file for ssh.
     pub ssh_config: Option<String>,
+    /// How pods are reached, where the members are pods.
+    pub kubernetes: Option<Kubernetes>,
+}
+
+/// The Kubernetes cluster that a database's pods are in. Each pod is a member of the same name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Kubernetes {
+    /// The pods' namespace.
+    pub namespace: String,
+    /// The context of kubectl's configuration; its current one where absent.
+    pub context: Option<String>,
+    /// kubectl's configuration; where kubectl looks for it where absent.
+    pub kubeconfig: Option<String>,
+    /// The container that the database runs in; the pod's first where absent.
+    pub container: Option<String>,
+    /// The port that the database listens on in the pod.
+    pub port: u16,
+    /// The label by which the cluster shows who leads.
+    pub role: Option<RoleLabel>,
+}
+
+/// A label of pods by which a cluster shows who leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RoleLabel {
+    /// The label.
+    pub label: String,
+    /// Its values on the pod that leads.
+    pub leader: Vec<String>,
 }
 
 /// A node of a cluster that exists.

@@ -7,6 +7,7 @@ mod language;
 mod matrix;
 mod migrations;
 mod network;
+mod pods;
 mod processes;
 mod rejected;
 mod robustness;

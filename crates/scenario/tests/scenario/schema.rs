@@ -148,6 +148,31 @@ fn on_a_cluster() -> Value {
     })
 }
 
+/// A cluster of pods, with every key of theirs.
+fn in_pods() -> Value {
+    json!({
+        "name": "pods", "target": "kubernetes",
+        "cluster": {
+            "engine": "postgres", "may-break": ["pg-0", "pg-1"],
+            "kubernetes": {
+                "namespace": "databases", "context": "kind-lab", "kubeconfig": "/etc/lab/kubeconfig",
+                "stateful-set": "pg", "replicas": 2, "container": "postgres", "port": 5432,
+                "role": { "label": "cnpg.io/instanceRole", "leader": ["primary", "master"] }
+            }
+        },
+        "loads": [{ "workload": "ledger", "clients": 2 }],
+        "schedule": [{ "phase": "baseline", "for": "5s" }, { "phase": "fault", "for": "9s", "faults": [
+            { "external": { "command": "kubernetes-pod-delete", "of": "leader" } }] }]
+    })
+}
+
+/// The same, with the pods by name.
+fn in_pods_by_name() -> Value {
+    let mut named = in_pods();
+    named["cluster"]["kubernetes"] = json!({ "pods": ["pg-0", "pg-1"] });
+    named
+}
+
 /// A load of each workload that has a default for all of its options, with these written out.
 fn by_their_defaults() -> impl Iterator<Item = Value> {
     let has_all = |table: &&&OptionTable| table.defaults.len() == table.fields.fields.len();
@@ -185,7 +210,7 @@ fn loads() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 8] {
+fn full() -> [Value; 10] {
     let expect: Map<String, Value> = scenario::quantity::QUANTITIES
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -244,7 +269,19 @@ fn full() -> [Value; 8] {
     let second = chosen_otherwise(&first);
     let third = without_a_database(&second);
     let (programs, cluster) = (one_program_of_several(), on_a_cluster());
-    [first, second, third, over_a_matrix(), with_consistency(), programs, every_example(), cluster]
+    let (pods, named) = (in_pods(), in_pods_by_name());
+    [
+        first,
+        second,
+        third,
+        over_a_matrix(),
+        with_consistency(),
+        programs,
+        every_example(),
+        cluster,
+        pods,
+        named,
+    ]
 }
 
 /// The same with the other of keys that exclude each other.
