@@ -3,12 +3,18 @@
 //! What they are sent for, and whether they did what they should, is the business of faults.
 
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::NodeError;
 use lab::cgroup::{CgroupError, HeldUp};
 use lab::memory_groups::MemoryMeter;
 
 use super::Vm;
+use super::holds::{Holder, Holds};
+
+fn lock<T>(holds: &Mutex<Holds<T>>) -> MutexGuard<'_, Holds<T>> {
+    holds.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Vm {
     /// Sends the processes of its database a signal, whoever started them.
@@ -36,15 +42,27 @@ impl Vm {
         self.shares.cpu.as_ref().and_then(|share| share.cpus).unwrap_or_else(all)
     }
 
-    /// Holds it to so many processors; to what it had before where none are named.
+    /// Holds it to so many processors on behalf of somebody; where none are named, to what the others who hold it leave.
     ///
     /// # Errors
     /// When it is in no control group, or that refuses.
-    pub fn hold_to_processors(&self, cpus: Option<f64>) -> Result<(), CgroupError> {
+    pub fn hold_to_processors(&self, holder: Holder, cpus: Option<f64>) -> Result<(), CgroupError> {
         let Some(share) = &self.shares.cpu else {
             return Err(CgroupError::Unavailable { tried: "the nodes are in none".to_owned() });
         };
-        share.groups.hold_to(&self.name, cpus.or(share.cpus))
+        let mut holds = lock(&self.held.processors);
+        holds.change(holder, cpus);
+        let held = share.groups.hold_to(&self.name, holds.tightest().or(share.cpus));
+        if held.is_err() {
+            holds.change(holder, None);
+        }
+        held
+    }
+
+    /// Whether anybody else holds it to fewer processors.
+    #[must_use]
+    pub fn has_other_holds_on_processors(&self, holder: Holder) -> bool {
+        lock(&self.held.processors).has_others(holder)
     }
 
     /// How often the kernel has held it up because of such a limit.
@@ -53,22 +71,48 @@ impl Vm {
         self.shares.cpu.as_ref()?.groups.held_up(&self.name)
     }
 
-    /// Lowers what memory it may use towards so many bytes; what it wants where none are named. From the first time on the
-    /// kernel may kill processes of it.
+    /// Lowers what memory it may use towards so many bytes on behalf of somebody; where none are named, what the others who hold
+    /// it leave. From the first time on the kernel may kill processes of it.
     ///
     /// # Errors
     /// When it is in no control group, or that refuses.
-    pub fn hold_to_memory(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
+    pub fn hold_to_memory(&self, holder: Holder, bytes: Option<u64>) -> Result<(), CgroupError> {
+        let mut holds = lock(&self.held.memory);
+        holds.change(holder, bytes);
+        let held = self.lower_memory(holds.tightest());
+        if held.is_err() {
+            holds.change(holder, None);
+        }
+        held
+    }
+
+    /// Lowers it again as far as those who hold it want, as long as this one does: the kernel may not have gone so far at first.
+    ///
+    /// # Errors
+    /// As [`Vm::hold_to_memory`].
+    pub fn hold_to_memory_again(&self, holder: Holder) -> Result<(), CgroupError> {
+        // Under the lock, so that nothing is lowered once whoever wanted it has let go.
+        let holds = lock(&self.held.memory);
+        if holds.contains(holder) { self.lower_memory(holds.tightest()) } else { Ok(()) }
+    }
+
+    fn lower_memory(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
         let Some(groups) = &self.shares.memory else {
             return Err(CgroupError::NoMemory { tried: "the nodes are in none".to_owned() });
         };
         match bytes {
             Some(bytes) => {
-                self.kills_expected.store(true, Ordering::Release);
+                self.held.kills_expected.store(true, Ordering::Release);
                 groups.lower_to(&self.name, bytes)
             }
             None => groups.lift(&self.name),
         }
+    }
+
+    /// Whether anybody else holds it to less memory.
+    #[must_use]
+    pub fn has_other_holds_on_memory(&self, holder: Holder) -> bool {
+        lock(&self.held.memory).has_others(holder)
     }
 
     /// What the kernel has counted of its memory.
@@ -80,6 +124,6 @@ impl Vm {
     /// Whether a fault has had the kernel kill processes of it for want of memory.
     #[must_use]
     pub fn expects_kills(&self) -> bool {
-        self.kills_expected.load(Ordering::Acquire)
+        self.held.kills_expected.load(Ordering::Acquire)
     }
 }
