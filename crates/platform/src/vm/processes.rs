@@ -17,21 +17,29 @@ fn lock<T>(holds: &Mutex<Holds<T>>) -> MutexGuard<'_, Holds<T>> {
 }
 
 impl Vm {
-    /// Sends the processes of its database a signal, whoever started them.
+    /// Sends the processes of its database a signal on behalf of somebody, whoever started them: those of one program, where it is
+    /// named by its file; no more than so many, where a test has planted that.
     ///
     /// # Errors
     /// When it has no power, or does not answer.
-    pub fn strike_processes(&self, strike: lab::Strike) -> Result<(), NodeError> {
+    pub fn strike_processes(
+        &self,
+        holder: Holder,
+        signal: i32,
+        (only, at_most): (Option<String>, Option<usize>),
+    ) -> Result<(), NodeError> {
         let (_, node) = self.boot_now()?;
+        let strike = lab::Strike { signal, only, at_most, holder: holder.number() };
         let struck = node.strike_processes(strike).map(drop);
         struck.map_err(|error| self.told(error, "signal the database's processes"))
     }
 
-    /// Lets those go on that such a signal has stopped. Without effect on a VM that is off.
-    pub fn resume_processes(&self) {
+    /// Lets those go on that such a signal has stopped, but for those that somebody else has stopped as well. Without effect on a
+    /// VM that is off.
+    pub fn resume_processes(&self, holder: Holder) {
         if let Ok((_, node)) = self.boot_now() {
             // One that loses its power now has nobody left to go on.
-            let _ = node.resume_processes();
+            let _ = node.resume_processes(holder.number());
         }
     }
 
