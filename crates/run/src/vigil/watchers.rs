@@ -159,7 +159,6 @@ fn tell_of_volume(sign: &Sign, under_way: Option<Duration>) {
 }
 
 fn ask_init(shared: &Shared, sign: &Sign, vm: &Vm, node: &str, every: Duration) {
-    let mut stopped: BTreeMap<StoppedProcess, Instant> = BTreeMap::new();
     let _ = vm.take_killed();
     while !shared.is_over() {
         let seen = match vm.beat() {
@@ -175,18 +174,26 @@ fn ask_init(shared: &Shared, sign: &Sign, vm: &Vm, node: &str, every: Duration) 
                 Vec::new()
             }
         };
-        for killed in vm.take_killed() {
-            let deed = Deed::Killed { signal: killed.signal };
-            shared.note(node, killed.program, deed, vm.expects_kills());
-        }
-        note_stopped(shared, node, &mut stopped, &seen);
+        shared.while_watching(|stopped| {
+            note_killed(shared, vm);
+            note_stopped(shared, node, stopped.entry(node.to_owned()).or_default(), &seen);
+        });
         std::thread::sleep(every);
     }
-    note_stopped(shared, node, &mut stopped, &[]);
+}
+
+/// Notes the processes of a node that a signal has ended since this was done last.
+pub(super) fn note_killed(shared: &Shared, vm: &Vm) {
+    for killed in vm.take_killed() {
+        let deed = Deed::Killed { signal: killed.signal };
+        // For want of memory the kernel kills, and sends no other signal.
+        let is_of_a_fault = killed.signal == libc::SIGKILL && vm.expects_kills();
+        shared.note(vm.name(), killed.program, deed, is_of_a_fault);
+    }
 }
 
 /// Notes the processes that stood still until now and do so no more.
-fn note_stopped(
+pub(super) fn note_stopped(
     shared: &Shared,
     node: &str,
     stopped: &mut BTreeMap<StoppedProcess, Instant>,
