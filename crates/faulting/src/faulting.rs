@@ -45,6 +45,11 @@ trait StandingFault: Send + Sync {
         None
     }
 
+    /// Hosts that it keeps without power.
+    fn hosts_without_power(&self) -> &[usize] {
+        &[]
+    }
+
     /// What it asks of the network.
     fn rules(&self) -> &[Rule] {
         &[]

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use faults::{FaultRecord, Finding, Struck};
-use history::{EventKind, Verdict};
+use history::{EventKind, Receipt, Verdict};
 use lab::probe::NodeNamespaces;
 use platform::PowerOff;
 use scenario::{Fault, PowerOffFault, node_name};
@@ -29,13 +29,19 @@ struct StandingPowerOff {
 }
 
 impl StandingFault for StandingPowerOff {
-    /// Hosts that another standing fault holds down are given power as well: the later word counts.
+    fn hosts_without_power(&self) -> &[usize] {
+        &self.hosts
+    }
+
+    /// Hosts that another standing fault holds down are given power as well: the later word counts, and the other's receipt says
+    /// that it ended before its time.
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool) {
         if !in_a_hurry {
             // A host that has its power back while its silence is still listened for would answer.
             let has_looked = self.has_looked.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = has_looked.recv_timeout(SILENCE_HEARD_WITHIN + faulting.longest_delay * 2);
         }
+        faulting.note_who_has_power_again(number, &self.hosts);
         for host in &self.hosts {
             if let Err(error) = faulting.datacentre.power_on_host(*host) {
                 faulting.events.warn(format!("power-on: {error}"), "the lab is broken; report this");
@@ -56,6 +62,15 @@ impl StandingFault for StandingPowerOff {
 }
 
 impl Faulting {
+    /// What another fault holds down is given power by this one.
+    fn note_who_has_power_again(&self, number: usize, hosts: &[usize]) {
+        let name = |host: &usize| self.datacentre.hosts[*host].name();
+        for (other, standing) in &self.standing {
+            let receipt = ended_early(number, hosts, standing.hosts_without_power(), name);
+            receipt.into_iter().for_each(|receipt| self.stood_teller()(*other, receipt));
+        }
+    }
+
     /// Strikes hosts with a power-off.
     pub(super) fn strike_power(&mut self, number: usize, fault: &Fault, action: &PowerOffFault) {
         let hosts = self.hosts_of(&action.target, number);
@@ -163,5 +178,32 @@ impl Faulting {
         let of_nodes =
             vms.iter().filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)));
         of_nodes.chain(of_copies).collect()
+    }
+}
+
+/// What is to be said of a fault that holds these hosts down when another, by number, gives power to those.
+fn ended_early(
+    by: usize,
+    powered: &[usize],
+    held: &[usize],
+    name: impl Fn(&usize) -> String,
+) -> Option<Receipt> {
+    let early: Vec<String> = held.iter().filter(|host| powered.contains(host)).map(name).collect();
+    let what =
+        || format!("fault {} gave {} power again before this fault was healed", by + 1, early.join(", "));
+    (!early.is_empty()).then(|| Receipt { verdict: Verdict::Unknown, evidence: vec![what()] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_off_whose_hosts_another_fault_gave_power_is_not_shown_to_have_stood() {
+        let name = |host: &usize| format!("h{host}");
+        assert_eq!(ended_early(0, &[1, 2], &[3, 4], name), None);
+        let receipt = ended_early(0, &[1, 2], &[2, 3], name).expect("h2 has power again");
+        assert_eq!(receipt.verdict, Verdict::Unknown);
+        assert_eq!(receipt.evidence, ["fault 1 gave h2 power again before this fault was healed"]);
     }
 }
