@@ -201,7 +201,13 @@ impl Vm {
         state.boots += 1;
         state.host = host;
         state.boot = Some(Boot { number: state.boots, node, port, mount });
-        self.tell_the_way_in(&state)
+        let told = self.tell_the_way_in(&state);
+        drop(state);
+        if told.is_err() {
+            // Whoever is told that it did not boot tries elsewhere, and its volume would be open twice. Why is what is told.
+            let _ = self.power_off();
+        }
+        told
     }
 
     /// Holds a node that has just been booted to its CPU limit, and gives it its port on the fabric.
