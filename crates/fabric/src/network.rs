@@ -271,9 +271,12 @@ impl Network {
         let pieces = if whole_only { Vec::new() } else { fragments(&frame, mtu_bytes as usize) };
         if pieces.is_empty() {
             self.counters.too_big_packets += wire.packets;
+            tally(&mut self.pairs, treatment, |pair| pair.too_big_packets += wire.packets);
             self.answer(departure, reset::too_big(&frame, mtu_bytes));
         }
-        self.counters.fragment_packets += (pieces.len() as u64).saturating_sub(1);
+        let more = (pieces.len() as u64).saturating_sub(1);
+        self.counters.fragment_packets += more;
+        tally(&mut self.pairs, treatment, |pair| pair.fragment_packets += more);
         for piece in pieces {
             let bytes = (piece.len() - VIRTIO_HEADER_BYTES) as u64;
             let wire = OnWire { packets: 1, bytes, packet_bytes_max: bytes };

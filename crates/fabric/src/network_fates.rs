@@ -244,3 +244,22 @@ fn what_becomes_of_the_packets_of_a_pair_is_counted_from_when_it_is_asked_until_
     story.network.end_counts(&numbers);
     assert_eq!(story.network.counted(&numbers)[0].packets, 0);
 }
+
+#[test]
+fn of_a_pair_chance_is_counted_against_the_packets_that_it_could_meet() {
+    let mut story =
+        Story::with(Rule { mtu_bytes: Some(600), duplicate: Some(Probability::ALWAYS), ..Rule::default() });
+    let numbers = story.network.count(vec![(vec!["a".to_owned()], vec!["b".to_owned()])]);
+    // Too big and whole; two fragments; small.
+    story.send(tcp(Version::V4, 1, 2, &[0; 1000]), 0);
+    let mut may_be_split = udp(Version::V4, 1, 2, &[0; 1000]);
+    may_be_split[VIRTIO_HEADER_BYTES + 6] = 0;
+    story.send(may_be_split, 0);
+    story.send(udp(Version::V4, 1, 2, b"hello"), 0);
+    let counted = story.network.counted(&numbers)[0];
+    assert_eq!((counted.packets, counted.too_big_packets, counted.fragment_packets), (3, 1, 1));
+    assert_eq!((counted.chanced_packets(), counted.passed_packets(), counted.duplicated_packets), (3, 3, 3));
+    let to = story.two;
+    let copies = story.rest().iter().filter(|travelling| travelling.sending.to == to).count();
+    assert_eq!(copies, 6);
+}
