@@ -73,6 +73,12 @@ impl Vm {
         lock(&self.held.processors).has_others(holder)
     }
 
+    /// How many processors the kernel holds it to; none where there is no limit, or the kernel does not say.
+    #[must_use]
+    pub fn held_to_processors(&self) -> Option<f64> {
+        self.shares.cpu.as_ref()?.groups.held_to(&self.name)
+    }
+
     /// How often the kernel has held it up because of such a limit.
     #[must_use]
     pub fn held_up(&self) -> Option<HeldUp> {
