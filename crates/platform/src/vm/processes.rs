@@ -43,6 +43,12 @@ impl Vm {
         }
     }
 
+    /// Whether its init has ended though nobody took its power: a stranger's doing, or the machine's.
+    #[must_use]
+    pub fn has_ended_by_itself(&self) -> bool {
+        self.state().boot.as_ref().is_some_and(|boot| !boot.node.is_on())
+    }
+
     /// How many processors it may use when nothing presses it.
     #[must_use]
     pub fn processors(&self) -> f64 {
