@@ -150,7 +150,8 @@ impl Network {
         let departure = Departure { from, to, now_ns };
         let treatment = &self.router.treatments[number];
         tally(&mut self.pairs, treatment, |pair| pair.packets += wire.packets);
-        let is_split = wire.packets > 1 && wire.bytes > treatment.burst_bytes_max;
+        let is_burst = wire.bytes > treatment.burst_bytes_max || wire.packets > treatment.burst_packets_max;
+        let is_split = wire.packets > 1 && is_burst;
         let is_too_big = treatment.mtu_bytes.is_some_and(|mtu| wire.packet_bytes_max > u64::from(mtu));
         if treatment.block != Block::Open || is_too_big || is_split || treatment.is_by_packet() {
             self.take_apart(departure, number, frame, wire, random);

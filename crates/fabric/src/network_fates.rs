@@ -104,6 +104,15 @@ fn a_frame_that_would_be_felt_as_a_burst_is_split() {
 }
 
 #[test]
+fn of_many_small_packets_in_one_frame_a_queue_of_packets_takes_as_many_as_it_has_room_for() {
+    let (rate, queue) = (Some(10_000_000_000), Some(QueueLimit::Packets(40)));
+    let mut story = Story::with(Rule { rate_bits_per_s: rate, queue_limit: queue, ..Rule::default() });
+    story.send(udp(Version::V4, 1, 2, b"on the wire"), 0);
+    story.send(make_segmented(tcp(Version::V4, 1, 2, &[0; 10_000]), 100), 0);
+    assert_eq!((story.rest().len(), story.network.counters.queue_full_packets), (41, 60));
+}
+
+#[test]
 fn a_duplicated_packet_arrives_twice_and_a_corrupted_one_is_noticed() {
     let mut story = Story::with(Rule {
         duplicate: Some(Probability::ALWAYS),
