@@ -45,10 +45,8 @@ trait StandingFault: Send + Sync {
         None
     }
 
-    /// Hosts that it keeps without power.
-    fn hosts_without_power(&self) -> &[usize] {
-        &[]
-    }
+    /// Another fault, by number, gives these hosts power.
+    fn gets_power(&mut self, _by: usize, _hosts: &[usize]) {}
 
     /// What it asks of the network.
     fn rules(&self) -> &[Rule] {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use faults::{FaultRecord, Finding, Struck};
 use history::{EventKind, Receipt, Verdict};
@@ -19,6 +19,17 @@ use crate::power_probe::{Observer, Subject};
 /// How long power may come back late so that the hosts' silence is heard to the end, beyond the site's longest round trip.
 const SILENCE_HEARD_WITHIN: Duration = Duration::from_secs(2);
 
+/// Faults that end at one moment are healed one after the other within this.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Hosts that another fault gave power while this one kept them without.
+struct Early {
+    /// The other, by number.
+    by: usize,
+    hosts: Vec<usize>,
+    at: Instant,
+}
+
 /// Hosts without power. Nothing ends by dropping it: hosts return when they are given power.
 struct StandingPowerOff {
     hosts: Vec<usize>,
@@ -26,22 +37,31 @@ struct StandingPowerOff {
     vms: Vec<usize>,
     /// Hung up when their silence has been listened for.
     has_looked: Mutex<Receiver<()>>,
+    early: Option<Early>,
 }
 
 impl StandingFault for StandingPowerOff {
-    fn hosts_without_power(&self) -> &[usize] {
-        &self.hosts
+    fn gets_power(&mut self, by: usize, hosts: &[usize]) {
+        let early: Vec<usize> = self.hosts.iter().copied().filter(|host| hosts.contains(host)).collect();
+        if self.early.is_none() && !early.is_empty() {
+            self.early = Some(Early { by, hosts: early, at: Instant::now() });
+        }
     }
 
     /// Hosts that another standing fault holds down are given power as well: the later word counts, and the other's receipt says
     /// that it ended before its time.
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool) {
+        let name = |host: &usize| faulting.datacentre.hosts[*host].name();
+        let early = self.early.as_ref().and_then(|early| ended_early(early, early.at.elapsed(), name));
+        early.into_iter().for_each(|stood| faulting.stood_teller()(number, stood));
         if !in_a_hurry {
             // A host that has its power back while its silence is still listened for would answer.
             let has_looked = self.has_looked.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = has_looked.recv_timeout(SILENCE_HEARD_WITHIN + faulting.longest_delay * 2);
         }
-        faulting.note_who_has_power_again(number, &self.hosts);
+        for standing in faulting.standing.values_mut() {
+            standing.gets_power(number, &self.hosts);
+        }
         for host in &self.hosts {
             if let Err(error) = faulting.datacentre.power_on_host(*host) {
                 faulting.events.warn(format!("power-on: {error}"), "the lab is broken; report this");
@@ -62,15 +82,6 @@ impl StandingFault for StandingPowerOff {
 }
 
 impl Faulting {
-    /// What another fault holds down is given power by this one.
-    fn note_who_has_power_again(&self, number: usize, hosts: &[usize]) {
-        let name = |host: &usize| self.datacentre.hosts[*host].name();
-        for (other, standing) in &self.standing {
-            let receipt = ended_early(number, hosts, standing.hosts_without_power(), name);
-            receipt.into_iter().for_each(|receipt| self.stood_teller()(*other, receipt));
-        }
-    }
-
     /// Strikes hosts with a power-off.
     pub(super) fn strike_power(&mut self, number: usize, fault: &Fault, action: &PowerOffFault) {
         let hosts = self.hosts_of(&action.target, number);
@@ -96,7 +107,7 @@ impl Faulting {
         self.network_changes.fetch_add(1, Ordering::AcqRel);
         let (is_looking, has_looked) = channel();
         let (hosts, vms) = (record.hosts.clone(), record.vms.clone());
-        let standing = StandingPowerOff { hosts, vms, has_looked: Mutex::new(has_looked) };
+        let standing = StandingPowerOff { hosts, vms, has_looked: Mutex::new(has_looked), early: None };
         self.standing.insert(number, Box::new(standing));
         self.cut_power(number, &record, is_looking);
     }
@@ -181,17 +192,13 @@ impl Faulting {
     }
 }
 
-/// What is to be said of a fault that holds these hosts down when another, by number, gives power to those.
-fn ended_early(
-    by: usize,
-    powered: &[usize],
-    held: &[usize],
-    name: impl Fn(&usize) -> String,
-) -> Option<Receipt> {
-    let early: Vec<String> = held.iter().filter(|host| powered.contains(host)).map(name).collect();
+/// What is to be said of a fault whose hosts another gave power so long before it was healed itself.
+fn ended_early(early: &Early, before: Duration, name: impl Fn(&usize) -> String) -> Option<Receipt> {
+    let names: Vec<String> = early.hosts.iter().map(name).collect();
+    let (by, before_s) = (early.by + 1, before.as_secs_f64());
     let what =
-        || format!("fault {} gave {} power again before this fault was healed", by + 1, early.join(", "));
-    (!early.is_empty()).then(|| Receipt { verdict: Verdict::Unknown, evidence: vec![what()] })
+        || format!("fault {by} gave {} power {before_s:.1} s before this one was healed", names.join(", "));
+    (before > AT_ONCE).then(|| Receipt { verdict: Verdict::Unknown, evidence: vec![what()] })
 }
 
 #[cfg(test)]
@@ -200,10 +207,23 @@ mod tests {
 
     #[test]
     fn a_power_off_whose_hosts_another_fault_gave_power_is_not_shown_to_have_stood() {
-        let name = |host: &usize| format!("h{host}");
-        assert_eq!(ended_early(0, &[1, 2], &[3, 4], name), None);
-        let receipt = ended_early(0, &[1, 2], &[2, 3], name).expect("h2 has power again");
+        let standing = |hosts: &[usize]| StandingPowerOff {
+            hosts: hosts.to_vec(),
+            vms: Vec::new(),
+            has_looked: Mutex::new(channel().1),
+            early: None,
+        };
+        let mut apart = standing(&[3, 4]);
+        apart.gets_power(0, &[1, 2]);
+        assert!(apart.early.is_none());
+        let mut beside = standing(&[2, 3]);
+        beside.gets_power(0, &[1, 2]);
+        beside.gets_power(5, &[3]);
+        let early = beside.early.expect("h2 has power again");
+        let told = |before_s| ended_early(&early, Duration::from_secs(before_s), |host| format!("h{host}"));
+        assert_eq!(told(0), None, "both ended at one moment");
+        let receipt = told(30).expect("it ended early");
         assert_eq!(receipt.verdict, Verdict::Unknown);
-        assert_eq!(receipt.evidence, ["fault 1 gave h2 power again before this fault was healed"]);
+        assert_eq!(receipt.evidence, ["fault 1 gave h2 power 30.0 s before this one was healed"]);
     }
 }

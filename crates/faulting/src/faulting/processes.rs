@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Lie, Role, Struck, pick};
-use history::{Receipt, Verdict};
+use history::Verdict;
 use platform::Holder;
 use scenario::{Fault, NodeTarget, ProcessDeed, ProcessFault};
 
@@ -210,17 +210,17 @@ impl Faulting {
         standing.onlooker.vm.resume_processes(standing.holder);
         let mended_s = self.may_run_again(number, &standing);
         let told = self.healing_teller();
-        if let Some(other) = self.still_stopped_by(&standing) {
-            let what = format!(
-                "fault {} has stopped processes of {} as well, so they do not run again yet",
-                other + 1,
-                standing.onlooker.vm.name()
-            );
-            return told(number, mended_s, Receipt { verdict: Verdict::Unknown, evidence: vec![what] });
-        }
+        let other = self.still_stopped_by(&standing);
         let (onlooker, before) = (standing.onlooker.clone(), standing.before.clone());
         self.in_background(move || {
-            told(number, mended_s, onlooker.look_at_waking(&before, &last.unwrap_or_default(), patience));
+            let mut receipt = onlooker.look_at_waking(&before, &last.unwrap_or_default(), patience);
+            if let (Some(other), Verdict::Fail) = (other, receipt.verdict) {
+                receipt.verdict = Verdict::Unknown;
+                let what =
+                    format!("fault {} had stopped some of them as well when this one was healed", other + 1);
+                receipt.evidence.push(what);
+            }
+            told(number, mended_s, receipt);
         });
     }
 
