@@ -144,12 +144,12 @@ impl Overlay {
         let own_link =
             imposed_link.or_else(|| covering.iter().find_map(|number| self.rule_links.get(number))).copied();
         let crossings = self.crossings(from, to, own_link.map(|link| Crossing { link, queue_limit }));
-        let links = || {
-            let link = |crossing: &Crossing| Some((self.links.look_at(crossing.link)?, crossing.queue_limit));
-            crossings.iter().filter_map(link)
-        };
-        let burst_bytes_max = links().map(|(link, limit)| link.burst_bytes_max(limit)).min();
-        let burst_packets_max = links().map(|(link, limit)| link.burst_packets_max(limit)).min();
+        let links: Vec<_> = crossings
+            .iter()
+            .filter_map(|crossing| Some((self.links.look_at(crossing.link)?, crossing.queue_limit)))
+            .collect();
+        let burst_bytes_max = links.iter().map(|(link, limit)| link.burst_bytes_max(*limit)).min();
+        let burst_packets_max = links.iter().map(|(link, limit)| link.burst_packets_max(*limit)).min();
         let chance =
             |of: fn(&Rule) -> Option<Probability>| rules.iter().find_map(|rule| of(rule)).unwrap_or_default();
         let delay = rules.iter().find_map(|rule| rule.delay).unwrap_or_default();
