@@ -73,7 +73,8 @@ impl Shift {
     pub fn offset_ns_at(self, true_ns: i64) -> i64 {
         let passed_ns = i128::from(true_ns) - i128::from(self.reference_ns);
         let gained_ns = (passed_ns * i128::from(self.rate)) >> FRACTION_BITS;
-        self.offset_ns.saturating_add(i64::try_from(gained_ns).unwrap_or(i64::MAX))
+        let most_ns = if gained_ns > 0 { i64::MAX } else { i64::MIN };
+        self.offset_ns.saturating_add(i64::try_from(gained_ns).unwrap_or(most_ns))
     }
 
     /// What the clock shows. The stand-in's code computes the same (`code.rs`).
@@ -120,6 +121,13 @@ mod tests {
     fn a_clock_that_stands_still_shows_the_same_for_ever() {
         let shift = Shift::running_away(Rate::STANDING_STILL, NOW_NS);
         assert_eq!(shift.shown_ns_at(NOW_NS + 86_400 * SECOND_NS + 7), NOW_NS);
+    }
+
+    #[test]
+    fn a_clock_that_loses_more_than_a_number_holds_is_behind_and_not_ahead() {
+        let backwards = Shift { offset_ns: 0, reference_ns: 0, rate: i64::MIN };
+        assert_eq!(backwards.offset_ns_at(NOW_NS), i64::MIN);
+        assert_eq!(Shift { rate: i64::MAX, ..backwards }.offset_ns_at(NOW_NS), i64::MAX);
     }
 
     #[test]

@@ -47,7 +47,11 @@ pub struct PairCounters {
     pub packets: u64,
     /// Of them those that were blocked,
     pub blocked_packets: u64,
-    /// and those lost by chance.
+    /// and those larger than their path carries.
+    pub too_big_packets: u64,
+    /// Fragments that came into being beyond the first of each.
+    pub fragment_packets: u64,
+    /// Packets lost by chance.
     pub lost_packets: u64,
     /// Packets sent on twice.
     pub duplicated_packets: u64,
@@ -58,10 +62,17 @@ pub struct PairCounters {
 }
 
 impl PairCounters {
-    /// Packets that were neither blocked nor lost.
+    /// Packets that chance could meet: those that are neither blocked nor too big, each fragment for itself.
+    #[must_use]
+    pub fn chanced_packets(&self) -> u64 {
+        let begun = self.packets + self.fragment_packets;
+        begun.saturating_sub(self.blocked_packets).saturating_sub(self.too_big_packets)
+    }
+
+    /// Of these, those that were not lost.
     #[must_use]
     pub fn passed_packets(&self) -> u64 {
-        self.packets.saturating_sub(self.blocked_packets).saturating_sub(self.lost_packets)
+        self.chanced_packets().saturating_sub(self.lost_packets)
     }
 }
 

@@ -131,6 +131,15 @@ impl Link {
         of_queue.min(bytes_in(BURST_NS, rate))
     }
 
+    /// Packets of the largest segmented frame that may cross in one piece: of small ones many stand in few bytes.
+    #[must_use]
+    pub fn burst_packets_max(&self, limit: Option<QueueLimit>) -> u64 {
+        match (self.rate_bits_per_s, limit) {
+            (Some(_), Some(QueueLimit::Packets(packets))) => packets / 4,
+            _ => u64::MAX,
+        }
+    }
+
     /// What it has done by `now_ns`.
     pub fn counters(&mut self, now_ns: u64) -> LinkCounters {
         self.settle(now_ns);

@@ -150,7 +150,8 @@ impl Network {
         let departure = Departure { from, to, now_ns };
         let treatment = &self.router.treatments[number];
         tally(&mut self.pairs, treatment, |pair| pair.packets += wire.packets);
-        let is_split = wire.packets > 1 && wire.bytes > treatment.burst_bytes_max;
+        let is_burst = wire.bytes > treatment.burst_bytes_max || wire.packets > treatment.burst_packets_max;
+        let is_split = wire.packets > 1 && is_burst;
         let is_too_big = treatment.mtu_bytes.is_some_and(|mtu| wire.packet_bytes_max > u64::from(mtu));
         if treatment.block != Block::Open || is_too_big || is_split || treatment.is_by_packet() {
             self.take_apart(departure, number, frame, wire, random);
@@ -271,9 +272,12 @@ impl Network {
         let pieces = if whole_only { Vec::new() } else { fragments(&frame, mtu_bytes as usize) };
         if pieces.is_empty() {
             self.counters.too_big_packets += wire.packets;
+            tally(&mut self.pairs, treatment, |pair| pair.too_big_packets += wire.packets);
             self.answer(departure, reset::too_big(&frame, mtu_bytes));
         }
-        self.counters.fragment_packets += (pieces.len() as u64).saturating_sub(1);
+        let more = (pieces.len() as u64).saturating_sub(1);
+        self.counters.fragment_packets += more;
+        tally(&mut self.pairs, treatment, |pair| pair.fragment_packets += more);
         for piece in pieces {
             let bytes = (piece.len() - VIRTIO_HEADER_BYTES) as u64;
             let wire = OnWire { packets: 1, bytes, packet_bytes_max: bytes };

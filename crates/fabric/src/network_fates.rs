@@ -104,6 +104,15 @@ fn a_frame_that_would_be_felt_as_a_burst_is_split() {
 }
 
 #[test]
+fn of_many_small_packets_in_one_frame_a_queue_of_packets_takes_as_many_as_it_has_room_for() {
+    let (rate, queue) = (Some(10_000_000_000), Some(QueueLimit::Packets(40)));
+    let mut story = Story::with(Rule { rate_bits_per_s: rate, queue_limit: queue, ..Rule::default() });
+    story.send(udp(Version::V4, 1, 2, b"on the wire"), 0);
+    story.send(make_segmented(tcp(Version::V4, 1, 2, &[0; 10_000]), 100), 0);
+    assert_eq!((story.rest().len(), story.network.counters.queue_full_packets), (41, 60));
+}
+
+#[test]
 fn a_duplicated_packet_arrives_twice_and_a_corrupted_one_is_noticed() {
     let mut story = Story::with(Rule {
         duplicate: Some(Probability::ALWAYS),
@@ -243,4 +252,23 @@ fn what_becomes_of_the_packets_of_a_pair_is_counted_from_when_it_is_asked_until_
     assert_eq!(counted.passed_packets() as usize, story.rest().len());
     story.network.end_counts(&numbers);
     assert_eq!(story.network.counted(&numbers)[0].packets, 0);
+}
+
+#[test]
+fn of_a_pair_chance_is_counted_against_the_packets_that_it_could_meet() {
+    let mut story =
+        Story::with(Rule { mtu_bytes: Some(600), duplicate: Some(Probability::ALWAYS), ..Rule::default() });
+    let numbers = story.network.count(vec![(vec!["a".to_owned()], vec!["b".to_owned()])]);
+    // Too big and whole; two fragments; small.
+    story.send(tcp(Version::V4, 1, 2, &[0; 1000]), 0);
+    let mut may_be_split = udp(Version::V4, 1, 2, &[0; 1000]);
+    may_be_split[VIRTIO_HEADER_BYTES + 6] = 0;
+    story.send(may_be_split, 0);
+    story.send(udp(Version::V4, 1, 2, b"hello"), 0);
+    let counted = story.network.counted(&numbers)[0];
+    assert_eq!((counted.packets, counted.too_big_packets, counted.fragment_packets), (3, 1, 1));
+    assert_eq!((counted.chanced_packets(), counted.passed_packets(), counted.duplicated_packets), (3, 3, 3));
+    let to = story.two;
+    let copies = story.rest().iter().filter(|travelling| travelling.sending.to == to).count();
+    assert_eq!(copies, 6);
 }

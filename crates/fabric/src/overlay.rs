@@ -43,8 +43,10 @@ pub struct Treatment {
     pub jitter: Option<Jitter>,
     /// The links they cross, in order.
     pub crossings: Vec<Crossing>,
-    /// Bytes of the largest segmented frame that may pass in one piece.
+    /// Bytes of the largest segmented frame that may pass in one piece,
     pub burst_bytes_max: u64,
+    /// and its packets.
+    pub burst_packets_max: u64,
     /// The counts that they belong to, by number.
     pub counted_in: Vec<usize>,
 }
@@ -142,10 +144,12 @@ impl Overlay {
         let own_link =
             imposed_link.or_else(|| covering.iter().find_map(|number| self.rule_links.get(number))).copied();
         let crossings = self.crossings(from, to, own_link.map(|link| Crossing { link, queue_limit }));
-        let bursts = crossings.iter().filter_map(|crossing| {
-            self.links.look_at(crossing.link).map(|link| link.burst_bytes_max(crossing.queue_limit))
-        });
-        let burst_bytes_max = bursts.min().unwrap_or(u64::MAX);
+        let links: Vec<_> = crossings
+            .iter()
+            .filter_map(|crossing| Some((self.links.look_at(crossing.link)?, crossing.queue_limit)))
+            .collect();
+        let burst_bytes_max = links.iter().map(|(link, limit)| link.burst_bytes_max(*limit)).min();
+        let burst_packets_max = links.iter().map(|(link, limit)| link.burst_packets_max(*limit)).min();
         let chance =
             |of: fn(&Rule) -> Option<Probability>| rules.iter().find_map(|rule| of(rule)).unwrap_or_default();
         let delay = rules.iter().find_map(|rule| rule.delay).unwrap_or_default();
@@ -162,8 +166,9 @@ impl Overlay {
             corrupt: chance(|rule| rule.corrupt),
             delay_ns: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
             jitter: rules.iter().find_map(|rule| rule.jitter).filter(|jitter| !jitter.spread.is_zero()),
+            burst_bytes_max: burst_bytes_max.unwrap_or(u64::MAX),
+            burst_packets_max: burst_packets_max.unwrap_or(u64::MAX),
             crossings,
-            burst_bytes_max,
             counted_in: counted.map(|(number, _)| *number).collect(),
         }
     }
@@ -272,10 +277,9 @@ mod tests {
         let found = overlay.treatment(&path("dc1/a"), &path("dc2/b"));
         assert_eq!((found.delay_ns, Some(found.loss)), (7_000_000, Probability::new(0.5)));
         assert_eq!(found.crossings.len(), 1);
-        assert_eq!(
-            overlay.treatment(&path("dc2"), &path("dc1")),
-            Treatment { burst_bytes_max: u64::MAX, ..Treatment::default() }
-        );
+        let untouched =
+            Treatment { burst_bytes_max: u64::MAX, burst_packets_max: u64::MAX, ..Treatment::default() };
+        assert_eq!(overlay.treatment(&path("dc2"), &path("dc1")), untouched);
     }
 
     #[test]

@@ -106,8 +106,8 @@ pub fn foreseen(asked: &RequestedNetwork, from: &Station, to: &Station) -> Fores
     Foreseen::of(&asked.treatment(&from.path, &to.path), asked.sending(&from.path, &to.path, bytes))
 }
 
-/// The ways that show a partition: of every pair of stations of which a rule cuts a direction, both directions.
-/// Of rules that cover a direction the last counts.
+/// The ways that show a partition: of pairs of stations of which a rule cuts a direction, both directions; of more pairs than can
+/// be looked at, such that as many stations as can be have one. Of rules that cover a direction the last counts.
 #[must_use]
 pub fn of_partition(
     stations: &[Station],
@@ -124,19 +124,44 @@ pub fn of_partition(
         let before = foreseen(before, here, there);
         Way { from, to, shows: if cut { Shows::Cut { standing, before } } else { Shows::Open(standing) } }
     };
-    let mut ways = Vec::new();
+    let mut pairs = Vec::new();
     for (number, one) in stations.iter().enumerate() {
         for (other_number, other) in stations.iter().enumerate().skip(number + 1) {
             let (there, back) = (is_cut(one, other), is_cut(other, one));
-            if (there || back) && ways.len() < WAYS_MAX {
-                ways.push(way(number, other_number, there));
-                ways.push(way(other_number, number, back));
+            if there || back {
+                pairs.push(([number, other_number], [there, back]));
             }
         }
+    }
+    let mut ways = Vec::new();
+    for ([one, other], [there, back]) in spread(pairs, stations.len()) {
+        ways.push(way(one, other, there));
+        ways.push(way(other, one, back));
     }
     // A direction that another partition cuts as well says nothing of this one.
     ways.retain(|way| way.shows.is_changed() || way.shows.expected().block == Block::Open);
     ways
+}
+
+/// Two stations by number, and which of their directions are cut.
+type Pair = ([usize; 2], [bool; 2]);
+
+/// So many pairs as can be looked at: always one next whose stations have been chosen least.
+fn spread(mut pairs: Vec<Pair>, stations: usize) -> Vec<Pair> {
+    let mut chosen = Vec::new();
+    let mut times = vec![0_usize; stations];
+    while chosen.len() < WAYS_MAX / 2 {
+        let seldom = |(_, ([one, other], _)): &(usize, &Pair)| {
+            let (one, other) = (times[*one], times[*other]);
+            (one.min(other), one.max(other))
+        };
+        let Some((next, _)) = pairs.iter().enumerate().min_by_key(seldom) else { break };
+        let pair = pairs.remove(next);
+        pair.0.iter().for_each(|station| times[*station] += 1);
+        chosen.push(pair);
+    }
+    chosen.sort_unstable();
+    chosen
 }
 
 /// The conditions that datagrams show, one by one.
@@ -205,4 +230,36 @@ pub fn first_stations(stations: &[Station], from: &Path, to: &Path) -> Option<(u
     };
     let here = first(from, None)?;
     Some((here, first(to, Some(here))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_station_that_a_large_partition_cuts_off_has_a_way_that_shows_it() {
+        let names: Vec<String> =
+            (0..40).map(|number| format!("{}{number}", if number < 13 { "a" } else { "b" })).collect();
+        let stations: Vec<Station> = names.iter().map(|name| Station::of_clients(name)).collect();
+        let cut = |from: &str, to: &str| Rule {
+            from: vec![from.to_owned(), "clients".to_owned()],
+            to: vec![to.to_owned(), "clients".to_owned()],
+            block: Some(Block::BlackHole),
+            ..Rule::default()
+        };
+        let (inside, outside) = names.split_at(13);
+        let rules: Vec<Rule> = inside
+            .iter()
+            .flat_map(|one| outside.iter().flat_map(move |other| [cut(one, other), cut(other, one)]))
+            .collect();
+        let before = RequestedNetwork::new(fabric::Policy::default(), std::iter::empty());
+        let with = RequestedNetwork::new(fabric::Policy::default(), rules.iter().cloned());
+        let ways = of_partition(&stations, &rules, (&with, &before));
+        assert_eq!(ways.len(), WAYS_MAX);
+        let seen: BTreeSet<usize> = ways.iter().map(|way| way.from).collect();
+        assert!((0..13).all(|station| seen.contains(&station)), "{seen:?}");
+        assert!(seen.len() > 30, "{seen:?}");
+    }
 }

@@ -29,6 +29,7 @@ use scenario::{Fault, FaultAction, Site, Taken, node_name};
 use self::network::NetworkAction;
 use crate::datagrams::probing::RequestLog;
 use crate::disk_looks::imposed::ImposedDefects;
+use crate::process_looks::Table;
 
 /// A fault that stands. Each kind of fault has one. Dropping it ends what it does.
 trait StandingFault: Send + Sync {
@@ -38,6 +39,14 @@ trait StandingFault: Send + Sync {
 
     /// It will not be healed any more: threads that wait for its evidence stop waiting.
     fn give_up(&mut self) {}
+
+    /// The processes that it keeps stopped, and the number of their node.
+    fn stopped(&self) -> Option<(usize, &Table)> {
+        None
+    }
+
+    /// Another fault, by number, gives these hosts power.
+    fn gets_power(&mut self, _by: usize, _hosts: &[usize]) {}
 
     /// What it asks of the network.
     fn rules(&self) -> &[Rule] {

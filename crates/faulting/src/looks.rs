@@ -3,6 +3,7 @@
 //!
 //! Owns what is to be seen and whether it is; what was imposed is `network`'s business.
 
+pub mod beside;
 pub mod capacity;
 mod filling;
 pub mod sharing;

@@ -83,12 +83,27 @@ struct Seen {
     answer: Option<Result<Duration, String>>,
 }
 
-/// Echo requests while it stands still.
+/// Echo requests while it stands still. Dropping it ends them: a migration that is given up in a stun has nobody who does.
 struct Silence {
-    is_over: Arc<AtomicBool>,
+    is_over: OverWhenDropped,
     /// How many have been waited for.
     sent: Arc<AtomicUsize>,
     thread: std::thread::JoinHandle<Result<(usize, usize), String>>,
+}
+
+/// Whether it is over, which it is once this is dropped.
+struct OverWhenDropped(Arc<AtomicBool>);
+
+impl OverWhenDropped {
+    fn end(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for OverWhenDropped {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 impl Silence {
@@ -99,7 +114,7 @@ impl Silence {
         while is_to_come() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.is_over.store(true, Ordering::Release);
+        self.is_over.end();
     }
 }
 
@@ -206,7 +221,7 @@ impl MigrationLooks {
             Ok((count.load(Ordering::Acquire), answered))
         };
         let thread = std::thread::Builder::new().name("silence".to_owned()).spawn(listen).ok()?;
-        Some(Silence { is_over, sent, thread })
+        Some(Silence { is_over: OverWhenDropped(is_over), sent, thread })
     }
 
     fn still(&self) -> Result<Table, String> {
@@ -236,7 +251,7 @@ impl MigrationLooks {
         };
         note(judge_still(self.node(), &seen.still));
         let silence = seen.silence.take().map(|silence| {
-            silence.is_over.store(true, Ordering::Release);
+            silence.is_over.end();
             silence.thread.join().unwrap_or_else(|_| Err("the probe panicked".to_owned()))
         });
         let answered_before = seen.before.is_some_and(|before| before.round_trip.is_some());
@@ -459,11 +474,28 @@ mod tests {
             count.fetch_add(1, Ordering::AcqRel);
             Ok((1, 0))
         };
-        let silence = Silence { is_over, sent, thread: std::thread::spawn(slow) };
+        let over = OverWhenDropped(is_over.clone());
+        let silence = Silence { is_over: over, sent, thread: std::thread::spawn(slow) };
         silence.end(Duration::ZERO);
         assert_eq!(silence.sent.load(Ordering::Acquire), 1);
-        assert!(silence.is_over.load(Ordering::Acquire));
+        assert!(is_over.load(Ordering::Acquire));
         silence.thread.join().expect("it ends").expect("it probed");
+    }
+
+    #[test]
+    fn the_echo_requests_of_a_stun_end_with_a_migration_that_is_given_up() {
+        let is_over = Arc::<AtomicBool>::default();
+        let theirs = is_over.clone();
+        let asks = move || {
+            while !theirs.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok((0, 0))
+        };
+        let thread = std::thread::spawn(asks);
+        let silence = Silence { is_over: OverWhenDropped(is_over.clone()), sent: Arc::default(), thread };
+        drop(silence);
+        assert!(is_over.load(Ordering::Acquire));
     }
 
     #[test]

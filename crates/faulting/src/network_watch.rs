@@ -59,8 +59,30 @@ pub(crate) struct Watched {
     pub(crate) mended: Mutex<Option<Instant>>,
     /// Whether it has been told that it took effect, or not.
     pub(crate) is_told: AtomicBool,
+    /// Whether whoever was to tell that has ended without.
+    pub(crate) is_untold: AtomicBool,
     /// What it is to show.
     pub(crate) shown: Shown,
+}
+
+/// Tells whether a fault took effect; who waits for that waits no more once this is gone.
+pub(crate) struct FirstAnswer(pub(crate) Arc<Watched>);
+
+impl FirstAnswer {
+    /// See [`Watched::show_effect`].
+    pub(crate) fn give(
+        self,
+        told: impl Fn(usize, Option<f64>, Receipt),
+        tell: Option<impl Fn(&str, &[Station], &RequestedNetwork)>,
+    ) {
+        self.0.show_effect(told, tell);
+    }
+}
+
+impl Drop for FirstAnswer {
+    fn drop(&mut self) {
+        self.0.is_untold.store(true, Ordering::Release);
+    }
 }
 
 impl Watched {
@@ -165,12 +187,17 @@ impl Watched {
     /// What was seen all the time that the fault stood.
     pub(crate) fn show_stood(&self, until: Instant, counted: Option<&[PairCounters]>) -> Receipt {
         std::thread::sleep(self.probing.longest_way() + LATENESS);
-        while !self.is_told.load(Ordering::Acquire) {
+        let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        while !is(&self.is_told) && !is(&self.is_untold) {
             std::thread::sleep(OFTEN);
         }
         let mut receipt = self.probing.judge(Occasion::Stands(&self.stood), until, counted, false);
         for sentence in &mut receipt.evidence {
             sentence.insert_str(0, "throughout the fault: ");
+        }
+        if !is(&self.is_told) {
+            receipt.verdict = receipt.verdict.and(Verdict::Unknown);
+            receipt.evidence.push("whoever was to look whether it took effect has ended".to_owned());
         }
         receipt
     }

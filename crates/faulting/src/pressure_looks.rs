@@ -35,6 +35,8 @@ pub(crate) struct Meter {
     /// Periods in which the kernel held the node up, and how long in all.
     held_up: u64,
     held_up_for: Duration,
+    /// How many processors the kernel holds the node to; none where to none.
+    limit: Option<f64>,
 }
 
 impl Meter {
@@ -43,7 +45,8 @@ impl Meter {
         let pid_namespace = vm.pid_namespace()?;
         let held = vm.held_up()?;
         let used = *cpu_time_by_pid_namespace().ok()?.get(&pid_namespace)?;
-        Some(Meter { at: Instant::now(), pid_namespace, used, held_up: held.periods, held_up_for: held.time })
+        let (held_up, held_up_for, limit) = (held.periods, held.time, vm.held_to_processors());
+        Some(Meter { at: Instant::now(), pid_namespace, used, held_up, held_up_for, limit })
     }
 }
 
@@ -82,6 +85,7 @@ impl Pressed {
             let now = Meter::read(vm);
             if let (Some(began), Some(now)) = (began, &now)
                 && now.held_up > began.held_up
+                && self.is_limit_of(now)
             {
                 let (node, left) = (&self.node, self.left);
                 let what =
@@ -95,6 +99,11 @@ impl Pressed {
             }
             std::thread::sleep(GLANCE);
         }
+    }
+
+    /// Whether the kernel holds the node to what is to be left to it, and not to a limit of its own.
+    fn is_limit_of(&self, meter: &Meter) -> bool {
+        meter.limit.is_some_and(|limit| limit <= self.left * ABOVE + ABOVE_PROCESSORS)
     }
 
     /// What was used all the time it stood.
@@ -122,6 +131,9 @@ impl Pressed {
             () if time < LEAST => receipt(Verdict::Unknown, format!("{what}; too short to judge")),
             () if used > self.left * ABOVE + ABOVE_PROCESSORS => receipt(Verdict::Fail, what),
             () if times == 0 => receipt(Verdict::Unknown, format!("{what}: it never needed more")),
+            () if !self.is_limit_of(began) || !self.is_limit_of(ended) => {
+                receipt(Verdict::Unknown, format!("{what}, which did not hold it to that"))
+            }
             () => receipt(Verdict::Pass, what),
         }
     }
@@ -182,8 +194,14 @@ mod tests {
     /// Meters after so many seconds: CPU time used in milliseconds, times held up.
     fn meters(seconds: u64, used_ms: u64, held_up: u64) -> (Meter, Meter) {
         let at = Instant::now();
-        let began =
-            Meter { at, pid_namespace: 1, used: Duration::ZERO, held_up: 0, held_up_for: Duration::ZERO };
+        let began = Meter {
+            at,
+            pid_namespace: 1,
+            used: Duration::ZERO,
+            held_up: 0,
+            held_up_for: Duration::ZERO,
+            limit: Some(0.4),
+        };
         let ended = Meter {
             at: at + Duration::from_secs(seconds),
             used: Duration::from_millis(used_ms),
@@ -209,6 +227,24 @@ mod tests {
         check(10, 9_000, 40, Verdict::Fail, Verdict::Pass);
         check(10, 1_000, 0, Verdict::Unknown, Verdict::Unknown);
         check(0, 0, 0, Verdict::Unknown, Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_node_that_a_limit_of_its_own_holds_up_is_not_pressed() {
+        let pressed = Pressed { node: "n1".to_owned(), left: 0.4 };
+        let (began, ended) = meters(10, 3_000, 40);
+        let judged = |at_first, at_last| {
+            let (began, ended) = (with_limit(&began, at_first), with_limit(&ended, at_last));
+            pressed.judge(Some(&began), Some(&ended)).verdict
+        };
+        assert_eq!(judged(Some(0.4), Some(0.4)), Verdict::Pass);
+        assert_eq!(judged(Some(2.0), Some(2.0)), Verdict::Unknown, "its own");
+        assert_eq!(judged(None, None), Verdict::Unknown, "none");
+        assert_eq!(judged(Some(0.4), Some(2.0)), Verdict::Unknown, "it was lifted before its time");
+    }
+
+    fn with_limit(meter: &Meter, limit: Option<f64>) -> Meter {
+        Meter { limit, ..meter.clone() }
     }
 
     #[test]

@@ -190,6 +190,13 @@ impl Onlooker {
 
     /// Whether processes that were killed for good are still gone.
     pub(crate) fn look_at_the_dead(&self, before: &Before) -> Receipt {
+        if self.vm.pid_namespace() != before.pid_namespace {
+            let what = format!(
+                "{} was switched off meanwhile, so whether they stayed dead until then was not seen",
+                self.node()
+            );
+            return Receipt { verdict: Verdict::Unknown, evidence: vec![what] };
+        }
         let wanted = roots_by_program(&before.targets);
         match self.table().map(|table| roots_by_program_without(&table, &before.targets)) {
             Err(why) => Receipt { verdict: Verdict::Unknown, evidence: vec![why] },

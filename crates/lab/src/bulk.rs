@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use crate::attachment::{enter, on_own_thread};
-use crate::round_trip::End;
+use crate::round_trip::{End, accept};
 
 /// How often it is asked whether to go on while nothing moves.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -36,7 +36,8 @@ impl Bulk {
         let address = listener.local_addr()?;
         let stream = inside(from.namespace, || TcpStream::connect_timeout(&address, patience))?;
         // A connection that has been made waits to be taken; a node's process that guessed the port would come after it.
-        let (there, peer) = listener.accept()?;
+        let there = accept(&listener, patience)?;
+        let peer = there.peer_addr()?;
         if peer != stream.local_addr()? {
             return Err(io::Error::new(ErrorKind::PermissionDenied, format!("{peer} came in between")));
         }

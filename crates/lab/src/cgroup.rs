@@ -182,12 +182,32 @@ impl CpuGroups {
         HeldUp::parse(&fs::read_to_string(self.folder.join(node).join("cpu.stat")).ok()?)
     }
 
+    /// How many processors a node's group is held to, by the kernel's own word. None where there is no limit, or nothing is said.
+    #[must_use]
+    pub fn held_to(&self, node: &str) -> Option<f64> {
+        let text = |file: &str| fs::read_to_string(self.folder.join(node).join(file)).ok();
+        match self.version {
+            Version::One => processors_in(&text("cpu.cfs_quota_us")?, &text("cpu.cfs_period_us")?),
+            Version::Two => {
+                let limit = text("cpu.max")?;
+                let (quota, period) = limit.trim().split_once(' ')?;
+                processors_in(quota, period)
+            }
+        }
+    }
+
     /// Where the groups are, for the report.
     #[must_use]
     pub fn describe(&self) -> String {
         let version = if self.version == Version::One { 1 } else { 2 };
         format!("control groups version {version}")
     }
+}
+
+/// What a quota in each period comes to; none where it is `-1` or `max`, each version's word for no limit.
+fn processors_in(quota_us: &str, period_us: &str) -> Option<f64> {
+    let number = |text: &str| text.trim().parse::<u32>().ok();
+    Some(f64::from(number(quota_us)?) / f64::from(number(period_us)?.max(1)))
 }
 
 /// The folder of a node's group below that of its lab.
@@ -398,6 +418,13 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_is_read_in_the_words_of_each_version() {
+        assert_eq!(processors_in("50000\n", "100000\n"), Some(0.5));
+        assert_eq!(processors_in("-1\n", "100000\n"), None);
+        assert_eq!(processors_in("max", "100000"), None);
+    }
+
+    #[test]
     fn in_version_2_the_folder_goes_beside_our_own_group() {
         check(
             "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0",
@@ -467,6 +494,7 @@ mod tests {
             let held = fs::read_to_string(groups.folder.join(node).join("cgroup.procs")).expect("read");
             let _ = (child.kill(), child.wait());
             assert_eq!(held.trim(), child.id().to_string());
+            assert_eq!(groups.held_to(node), cpus);
         }
     }
 

@@ -207,8 +207,8 @@ impl Init {
                 let processes = started.map(|process| process.number).collect();
                 self.lab.answer(&Answer::Struck { number, pids, processes })
             }
-            Request::Resume { number } => {
-                let pids = self.struck.resume();
+            Request::Resume { number, holder } => {
+                let pids = self.struck.resume(holder);
                 // What was seen standing still is seen so no more.
                 self.stopped = StoppedProcesses::default();
                 self.lab.answer(&Answer::Struck { number, pids, processes: Vec::new() })

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::attachment::{enter, on_own_thread};
-use crate::round_trip::End;
+use crate::round_trip::{End, accept};
 
 /// The connection. Both its ends are sockets of this process, each in the namespace of its place.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl KeptConnection {
             TcpStream::connect_timeout(&address, patience)
         });
         let near: TcpStream = connected.map_err(io::Error::other)??;
-        let (far, _) = listener.accept()?;
+        let far = accept(&listener, patience)?;
         for end in [&near, &far] {
             end.set_nodelay(true)?;
             end.set_read_timeout(Some(patience))?;

@@ -110,14 +110,17 @@ impl MemoryGroups {
     pub fn meter(&self, node: &str) -> Option<MemoryMeter> {
         let folder = self.folder.join(node);
         let text = |file: &str| fs::read_to_string(folder.join(file)).ok();
+        // The limit before the use: one that is lowered between the two would look exceeded by what was used before.
         match self.version {
-            Version::One => meter_1(
-                &text("memory.usage_in_bytes")?,
-                &text("memory.limit_in_bytes")?,
-                &text("memory.failcnt")?,
-                &text("memory.oom_control")?,
-            ),
-            Version::Two => meter_2(&text("memory.current")?, &text("memory.max")?, &text("memory.events")?),
+            Version::One => {
+                let limit = text("memory.limit_in_bytes")?;
+                let used = text("memory.usage_in_bytes")?;
+                meter_1(&used, &limit, &text("memory.failcnt")?, &text("memory.oom_control")?)
+            }
+            Version::Two => {
+                let limit = text("memory.max")?;
+                meter_2(&text("memory.current")?, &limit, &text("memory.events")?)
+            }
         }
     }
 }

@@ -317,12 +317,12 @@ impl Node {
         self.ask_for_pids(|number| Request::Strike { number, strike })
     }
 
-    /// Lets the processes that a strike has stopped go on.
+    /// Lets the processes go on that strikes have stopped for this one and for nobody else.
     ///
     /// # Errors
     /// As [`Node::strike_processes`].
-    pub fn resume_processes(&self) -> Result<Vec<i32>, NodeError> {
-        self.ask_for_pids(|number| Request::Resume { number })
+    pub fn resume_processes(&self, holder: u64) -> Result<Vec<i32>, NodeError> {
+        self.ask_for_pids(|number| Request::Resume { number, holder })
     }
 
     fn ask_for_pids(&self, request: impl FnOnce(u64) -> Request) -> Result<Vec<i32>, NodeError> {

@@ -88,13 +88,18 @@ pub fn echo(address: IpAddr, interval: Duration, patience: Duration) -> io::Resu
         send_echo(&socket, address, identifier, sequence)?;
         let until = deadline.min(Instant::now() + interval);
         if let Some(answered) = await_answer(&socket, address, identifier, until)? {
-            let answer = sent.iter().find(|(number, _)| *number == answered);
-            return Ok(answer.map(|(_, at)| at.elapsed()));
+            return Ok(asked_at(&sent, answered).map(|at| at.elapsed()));
         }
         if Instant::now() >= deadline {
             return Ok(None);
         }
     }
+}
+
+/// When that was sent which is answered. A flipped bit can make the number of none of them of it; that somebody answers stays true.
+fn asked_at(sent: &[(u16, Instant)], answered: u16) -> Option<Instant> {
+    let asked = sent.iter().find(|(number, _)| *number == answered).or(sent.first());
+    asked.map(|(_, at)| *at)
 }
 
 /// What an echo is made of in each family: the number of the protocol, and of its two kinds of message.
@@ -230,6 +235,14 @@ mod tests {
         let near = OwnedFd::from(near);
         let answered = || await_answer(&near, address.ip(), 7, Instant::now()).expect("polled");
         assert_eq!((answered(), answered()), (Some(3), None));
+    }
+
+    #[test]
+    fn an_answer_whose_number_lost_a_bit_on_its_way_is_no_silence() {
+        let begun = Instant::now();
+        let sent = [(1, begun), (2, begun + Duration::from_millis(100))];
+        assert_eq!(asked_at(&sent, 2), Some(sent[1].1));
+        assert_eq!(asked_at(&sent, 2 | 1 << 9), Some(begun));
     }
 
     #[test]

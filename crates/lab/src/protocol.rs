@@ -116,10 +116,12 @@ pub enum Request {
         /// Which, and what.
         strike: Strike,
     },
-    /// Let those that were stopped by a strike go on.
+    /// Let those that were stopped for one alone go on.
     Resume {
         /// Number of this request.
         number: u64,
+        /// Whom they were stopped for.
+        holder: u64,
     },
     /// Send a process a signal.
     Signal {
@@ -139,6 +141,8 @@ pub struct Strike {
     pub only: Option<String>,
     /// No more than so many, parents first; all where absent. For a lie that tests plant.
     pub at_most: Option<usize>,
+    /// Whom they are stopped for, where they are: they go on when nobody wants them stopped any more.
+    pub holder: u64,
 }
 
 /// What is to be done with a file of a node's volume.

@@ -1,9 +1,10 @@
 //! The database's processes on a node as its init strikes them: found in the node's `/proc`, signalled until none is left
 //! out.
 //!
-//! Owns which processes are meant and which of them the init has stopped. Whether it worked, others look at from outside.
+//! Owns which processes are meant and which of them the init has stopped, and for whom: one goes on when nobody wants it stopped
+//! any more. Whether it worked, others look at from outside.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +17,30 @@ const MOST_PASSES: usize = 50;
 /// What the init has stopped.
 #[derive(Debug, Default)]
 pub(crate) struct StruckProcesses {
-    stopped: BTreeSet<i32>,
+    stopped: Stopped,
+}
+
+/// Processes that stand still, and the numbers of those who want them to.
+#[derive(Debug, Default)]
+struct Stopped(BTreeMap<i32, BTreeSet<u64>>);
+
+impl Stopped {
+    fn note(&mut self, pids: &BTreeSet<i32>, holder: u64) {
+        for pid in pids {
+            self.0.entry(*pid).or_default().insert(holder);
+        }
+    }
+
+    /// One lets go of all; the processes that nobody wants to stand still any more.
+    fn release(&mut self, holder: u64) -> Vec<i32> {
+        let mut free = Vec::new();
+        self.0.retain(|pid, holders| {
+            let is_free = holders.remove(&holder) && holders.is_empty();
+            free.extend(is_free.then_some(*pid));
+            !is_free
+        });
+        free
+    }
 }
 
 impl StruckProcesses {
@@ -39,24 +63,24 @@ impl StruckProcesses {
             }
         }
         if strike.signal == libc::SIGSTOP {
-            self.stopped.extend(&signalled);
+            self.stopped.note(&signalled, strike.holder);
         }
         signalled.into_iter().collect()
     }
 
-    /// Lets all that were stopped go on.
-    pub(crate) fn resume(&mut self) -> Vec<i32> {
-        let stopped = std::mem::take(&mut self.stopped);
-        for pid in &stopped {
+    /// Lets those go on that were stopped for this one alone.
+    pub(crate) fn resume(&mut self, holder: u64) -> Vec<i32> {
+        let free = self.stopped.release(holder);
+        for pid in &free {
             // SAFETY: as above. A number that belongs to another process by now is none that SIGCONT harms.
             unsafe { libc::kill(*pid, libc::SIGCONT) };
         }
-        stopped.into_iter().collect()
+        free
     }
 
     /// Without those that the init has stopped itself.
     pub(crate) fn others(&self, mut stopped: Vec<StoppedProcess>) -> Vec<StoppedProcess> {
-        stopped.retain(|process| !self.stopped.contains(&process.pid));
+        stopped.retain(|process| !self.stopped.0.contains_key(&process.pid));
         stopped
     }
 }
@@ -98,6 +122,19 @@ fn runs(pid: i32, program: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_two_have_stopped_goes_on_when_both_have_let_go() {
+        let mut stopped = Stopped::default();
+        stopped.note(&BTreeSet::from([10, 11]), 1);
+        stopped.note(&BTreeSet::from([11, 12]), 2);
+        stopped.note(&BTreeSet::from([12]), 2);
+        assert_eq!(stopped.release(3), [] as [i32; 0], "whoever has stopped nothing lets nothing go on");
+        assert_eq!(stopped.release(1), [10]);
+        assert_eq!(stopped.release(1), [] as [i32; 0]);
+        assert_eq!(stopped.release(2), [11, 12]);
+        assert!(stopped.0.is_empty());
+    }
 
     #[test]
     fn an_interpreter_that_runs_a_script_counts_as_the_script() {

@@ -122,7 +122,12 @@ impl Host {
     /// Whether it has power.
     #[must_use]
     pub fn is_on(&self) -> bool {
-        self.port.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.power().is_some()
+    }
+
+    /// Its port, which is another one each time it has power again.
+    fn power(&self) -> Option<PortId> {
+        *self.port.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its network namespace.
@@ -353,12 +358,14 @@ impl Datacentre {
     /// that.
     ///
     /// # Errors
-    /// When the lab cannot, or when the host or the one that serves the volume has no power in the end.
+    /// When the lab cannot, or when the host or the one that serves the volume has lost its power meanwhile.
     pub fn power_on_vm(&self, vm: usize, host: usize, may_force: bool) -> Result<(), DatacentreError> {
         let of = &self.vms[vm];
+        let before: Vec<Option<PortId>> = self.hosts.iter().map(Host::power).collect();
         let booted = of.power_on(host, &self.hosts[host].path, may_force).map_err(DatacentreError::from);
         let served_by = of.volume().mirrored().and_then(MirroredDisk::serving_host);
-        let off = [Some(host), served_by].into_iter().flatten().find(|host| !self.hosts[*host].is_on());
+        let off = |host: &usize| has_lost_power(before[*host], self.hosts[*host].power());
+        let off = [Some(host), served_by].into_iter().flatten().find(off);
         let ended = match (booted, off) {
             (Ok(()), None) => return Ok(()),
             // What lost its power in the midst of a boot did not find a node to end.
@@ -531,6 +538,11 @@ impl Datacentre {
     }
 }
 
+/// Whether a host has no power, or had none for a while.
+fn has_lost_power(before: Option<PortId>, now: Option<PortId>) -> bool {
+    now.is_none() || before.is_some_and(|before| now != Some(before))
+}
+
 /// The family of the addresses that the scenario's database and clients use.
 fn family(scenario: &scenario::Scenario) -> Result<Family, DatacentreError> {
     match scenario.site.ip {
@@ -547,4 +559,19 @@ fn addresses(kind: u8, index: usize) -> Result<Addresses, DatacentreError> {
     }
     let number = index + 1;
     Ok(Addresses::of(Ipv4Addr::new(10, kind, (number >> 8) as u8, (number & 0xff) as u8)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_lost_its_power_for_a_moment_took_what_was_booting_on_it_along() {
+        let (first, second) = (Some(PortId(1)), Some(PortId(2)));
+        assert!(!has_lost_power(first, first));
+        assert!(has_lost_power(first, None));
+        assert!(has_lost_power(first, second), "it has power again");
+        assert!(!has_lost_power(None, second), "it had none when the boot began");
+        assert!(has_lost_power(None, None));
+    }
 }

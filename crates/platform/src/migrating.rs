@@ -24,7 +24,7 @@ use crate::datacentre::DatacentreError;
 use crate::migration::{Bounds, Next, Precopy, Round, Target, best_target};
 use crate::placing::{Placing, Reservation};
 use crate::platform::Platform;
-use crate::vm::{Vm, VmError};
+use crate::vm::{Holder, Vm, VmError};
 
 /// How long the last round may take where the scenario does not ask for a longer stun: what hypervisors allow themselves by
 /// default.
@@ -190,14 +190,15 @@ struct Slowed<'v>(&'v Vm);
 
 impl<'v> Slowed<'v> {
     fn begin(vm: &'v Vm) -> Option<Slowed<'v>> {
-        vm.hold_to_processors(Some(vm.processors() * (1.0 - SLOWED_BY))).ok().map(|()| Slowed(vm))
+        let left = vm.processors() * (1.0 - SLOWED_BY);
+        vm.hold_to_processors(Holder::Migration, Some(left)).ok().map(|()| Slowed(vm))
     }
 }
 
 impl Drop for Slowed<'_> {
     fn drop(&mut self) {
         // One that is off has no limit either.
-        let _ = self.0.hold_to_processors(None);
+        let _ = self.0.hold_to_processors(Holder::Migration, None);
     }
 }
 

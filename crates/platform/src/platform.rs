@@ -58,6 +58,8 @@ pub struct Platform {
     pub(crate) drs: Drs,
     /// Held by whoever moves them.
     pub(crate) balancing: Mutex<()>,
+    /// Held by whoever promotes a standby.
+    pub(crate) promoting: Mutex<()>,
     work: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -86,6 +88,7 @@ impl Platform {
             hands,
             drs: database.platform.drs,
             balancing: Mutex::default(),
+            promoting: Mutex::default(),
             work: Mutex::default(),
         });
         if let Some(service) = database.platform.time_service {

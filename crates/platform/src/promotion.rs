@@ -2,7 +2,7 @@
 //!
 //! Owns the order of the candidates. Who is most advanced its engine finds out.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use engine::Node;
@@ -27,8 +27,14 @@ impl Platform {
         standbys
     }
 
+    /// Promotes a standby in place of the lost leader, unless that has been done: a leader that falls silent and then loses its
+    /// host is lost twice.
     pub(crate) fn promote(&self, lost: usize) {
         loop {
+            let turn = self.promoting.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.leader() != lost {
+                return;
+            }
             let standbys = self.datacentre.vms_on().into_iter().filter(|vm| *vm != lost).collect();
             let standbys = self.nearest_first(lost, standbys);
             let candidates: Vec<Arc<dyn Node>> = standbys.iter().map(|(vm, _)| self.node(*vm)).collect();
@@ -63,6 +69,7 @@ impl Platform {
                 }
                 Err(error) => {
                     self.trouble("promote a standby", &error.to_string());
+                    drop(turn);
                     if !self.pause(RETRY) {
                         return;
                     }

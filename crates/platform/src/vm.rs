@@ -4,6 +4,7 @@
 //! Owns the VM's folders and its boots. Which host it runs on, and when, the platform decides.
 
 mod clock;
+mod holds;
 mod marks;
 mod moving;
 mod processes;
@@ -17,7 +18,6 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ use storage::Canary;
 use storage::NodeVolume;
 use storage::OpenError;
 
+use self::holds::Held;
+pub use self::holds::Holder;
 pub use self::shares::{CpuShare, Shares};
 
 /// What can go wrong with a VM's power.
@@ -138,8 +140,7 @@ pub struct Vm {
     network: Network,
     set_up: NodeSetUp,
     shares: Shares,
-    /// Whether a fault has had the kernel kill processes of it for want of memory.
-    kills_expected: AtomicBool,
+    held: Held,
     volume: NodeVolume,
     clock: Option<Arc<NodeClock>>,
     canary: Canary,
@@ -172,8 +173,8 @@ impl Vm {
             })?;
         }
         let (name, state) = (set_up.name.clone(), Mutex::default());
-        let kills_expected = AtomicBool::default();
-        Ok(Vm { name, network, set_up, shares, kills_expected, volume, clock, canary, leaves_process, state })
+        let held = Held::default();
+        Ok(Vm { name, network, set_up, shares, held, volume, clock, canary, leaves_process, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -200,7 +201,13 @@ impl Vm {
         state.boots += 1;
         state.host = host;
         state.boot = Some(Boot { number: state.boots, node, port, mount });
-        self.tell_the_way_in(&state)
+        let told = self.tell_the_way_in(&state);
+        drop(state);
+        if told.is_err() {
+            // Whoever is told that it did not boot tries elsewhere, and its volume would be open twice. Why is what is told.
+            let _ = self.power_off();
+        }
+        told
     }
 
     /// Holds a node that has just been booted to its CPU limit, and gives it its port on the fabric.

@@ -315,9 +315,7 @@ impl Wanted {
     fn judge_pair(&self, property: Property, pair: PairCounters, way: &str) -> Option<(Verdict, String)> {
         let copies = pair.passed_packets() + pair.duplicated_packets;
         let (count, of, what) = match property {
-            Property::Loss => {
-                (pair.lost_packets, pair.packets.saturating_sub(pair.blocked_packets), "were lost")
-            }
+            Property::Loss => (pair.lost_packets, pair.chanced_packets(), "were lost"),
             Property::Duplicate => (pair.duplicated_packets, pair.passed_packets(), "were sent on twice"),
             Property::Corrupt => (pair.corrupted_packets, copies, "had a bit flipped"),
             Property::Reorder => (pair.overtaking_packets, copies, "took no delay"),

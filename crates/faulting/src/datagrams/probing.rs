@@ -136,7 +136,7 @@ impl Probing {
     /// Whether an end of a way has lost its power since the start: such a way shows nothing more.
     #[must_use]
     pub fn has_lost_an_end(&self) -> bool {
-        self.ways.iter().any(|way| self.presence.gone([way.from, way.to]).is_some())
+        self.ways.iter().any(|way| self.presence.there_until([way.from, way.to]).1)
     }
 
     /// How long nearly every datagram takes at most on the longest way.
@@ -360,7 +360,11 @@ impl Probing {
             Occasion::Between(Stood::Since(_), _) => None,
         };
         let Some(begun) = begun else { return (Vec::new(), None) };
-        let gone = self.presence.gone([way.from, way.to]);
+        let most = shows.expected().delays.most();
+        // What was sent so late that it was still on its way says nothing either.
+        let (there_until, is_gone) = self.presence.there_until([way.from, way.to]);
+        let there_until = there_until.checked_sub(most).unwrap_or(begun);
+        let gone = is_gone.then_some(there_until);
         // While a flapping fault has gone, what is asked of the way is not what the log says.
         let standing = match occasion {
             Occasion::Between(..) => way.shows.expected(),
@@ -370,9 +374,8 @@ impl Probing {
         let is_other = |asked: &RequestedNetwork| is_changed(shows, standing, &foreseen(asked, here, there));
         let changed = entries.iter().find(|(at, asked)| *at > begun && is_other(asked));
         let ended = closing(gone, changed.map(|(at, _)| *at), until);
-        let most = shows.expected().delays.most();
         let settled = Instant::now().checked_sub(LATENESS + most).unwrap_or(begun);
-        let end = ended.map_or(until, |(at, _)| at).min(settled);
+        let end = ended.map_or(until, |(at, _)| at).min(settled).min(there_until);
         let spans = match occasion {
             Occasion::Stands(Stood::InTurns(turns)) => in_turns(turns, true),
             Occasion::Between(Stood::InTurns(turns), _) => in_turns(turns, false),

@@ -109,6 +109,8 @@ impl StackedDefect {
         match (with, without) {
             (true, true) if !self.slows() => self.hidden(disk, seen),
             (true, true) if was_as_slow() => self.judged(Verdict::Unknown, WAS_AS_SLOW, disk, seen),
+            // A machine that is slow itself makes every disk as slow.
+            (true, true) if before.is_none() => self.judged(Verdict::Unknown, NOT_SEEN_BEFORE, disk, seen),
             (true, _) => self.judged(Verdict::Pass, "", disk, seen),
             (false, _) => self.judged(Verdict::Fail, "", disk, seen),
         }
@@ -153,6 +155,7 @@ impl StackedDefect {
 
 const ALIKE: &str = "no evidence: the fault makes no difference that the probe can measure";
 const WAS_AS_SLOW: &str = "it was equally slow before the fault";
+const NOT_SEEN_BEFORE: &str = "how slow it was before the fault was not seen";
 const STILL_AS_SLOW: &str = "it is still as slow as during the fault";
 
 /// A defect as a person would say it.
@@ -326,6 +329,9 @@ mod tests {
         assert_eq!(effect(taking(2), taking(21)), Verdict::Pass);
         assert_eq!(effect(taking(2), taking(19)), Verdict::Fail);
         assert_eq!(effect(taking(21), taking(21)), Verdict::Unknown);
+        let nobody_looked = |seen: Seen| among.took_effect("d1", None, &seen);
+        assert_eq!(nobody_looked(taking(21)).verdict, Verdict::Unknown, "the machine may be as slow");
+        assert_eq!(nobody_looked(taking(19)).verdict, Verdict::Fail);
         let read = Tried::Done(TOOK);
         assert_eq!(among.is_gone("d1", &Seen { read, ..taking(40) }).verdict, Verdict::Pass);
         let stays = among.is_gone("d1", &taking(20));

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use faults::{Lie, Struck};
 use lab::memory_groups::MemoryMeter;
-use platform::Vm;
+use platform::{Holder, Vm};
 use scenario::{Fault, PressureFault};
 
 use super::processes::ANSWER_AFTER;
 use super::{Faulting, StandingFault};
+use crate::looks::beside::{doubt_healing, doubt_standing};
 use crate::memory_looks::Squeezed;
 use crate::process_looks::Onlooker;
 
@@ -22,6 +23,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 struct StandingSqueeze {
     vm: Arc<Vm>,
     number: usize,
+    holder: Holder,
+    /// Whether something else limited the node when it began.
+    had_others: bool,
     squeezed: Squeezed,
     began: Option<MemoryMeter>,
     /// Whoever looks whether the database answers; none where no clients stand anywhere.
@@ -31,7 +35,11 @@ struct StandingSqueeze {
 
 impl StandingFault for StandingSqueeze {
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
-        let stood = self.squeezed.judge(self.began, self.vm.memory_meter());
+        let mut stood = self.squeezed.judge(self.began, self.vm.memory_meter());
+        let has_others = self.vm.has_other_holds_on_memory(self.holder);
+        if self.had_others || has_others {
+            doubt_standing(&mut stood, &self.squeezed.node, "memory");
+        }
         self.over.store(true, Ordering::Release);
         self.lift();
         let mended_s = faulting.mended_now(number);
@@ -43,7 +51,11 @@ impl StandingFault for StandingSqueeze {
         let (told, vm, squeezed) = (faulting.healing_teller(), self.vm.clone(), self.squeezed.clone());
         let onlooker = self.onlooker.clone();
         faulting.in_background(move || {
-            told(number, mended_s, squeezed.look_at_healing(&vm, onlooker.as_ref(), ANSWER_AFTER));
+            let mut receipt = squeezed.look_at_healing(&vm, onlooker.as_ref(), ANSWER_AFTER);
+            if has_others {
+                doubt_healing(&mut receipt, &squeezed.node, "memory");
+            }
+            told(number, mended_s, receipt);
         });
     }
 
@@ -55,7 +67,7 @@ impl StandingFault for StandingSqueeze {
 impl StandingSqueeze {
     fn lift(&self) {
         // A node that is off has no limit either.
-        let _ = self.vm.hold_to_memory(None);
+        let _ = self.vm.hold_to_memory(self.holder, None);
     }
 }
 
@@ -82,6 +94,8 @@ impl Faulting {
         let vm = self.datacentre.vms[node].clone();
         let address = self.platform.client_address(node);
         let onlooker = Onlooker::new(&self.datacentre, (node, address), None, self.longest_delay);
+        let holder = Holder::Fault(number);
+        let had_others = vm.has_other_holds_on_memory(holder);
         let began = vm.memory_meter();
         let used_bytes = began.map_or(0, |meter| meter.used_bytes);
         let squeezed = Squeezed {
@@ -94,11 +108,13 @@ impl Faulting {
         let imposes = !self.prevented && !self.datacentre.planted.contains(&Lie::NoPressure);
         if imposes && began.is_some() {
             self.platform.processes_struck(node, over.clone());
-            self.keep_lowering(&vm, squeezed.left_bytes, &over);
+            self.keep_lowering(&vm, (holder, squeezed.left_bytes), &over);
         }
         let standing = StandingSqueeze {
             vm: vm.clone(),
             number: node,
+            holder,
+            had_others,
             squeezed: squeezed.clone(),
             began,
             onlooker,
@@ -110,8 +126,8 @@ impl Faulting {
     }
 
     /// Lowers the limit until the fault is over: what the kernel cannot take back now it may take back, or kill for, later.
-    fn keep_lowering(&mut self, vm: &Arc<Vm>, bytes: u64, over: &Arc<AtomicBool>) {
-        if let Err(error) = vm.hold_to_memory(Some(bytes)) {
+    fn keep_lowering(&mut self, vm: &Arc<Vm>, (holder, bytes): (Holder, u64), over: &Arc<AtomicBool>) {
+        if let Err(error) = vm.hold_to_memory(holder, Some(bytes)) {
             let what = format!("pressure on memory: {error}");
             return self.events.warn(what, "look at `holdfast doctor` for control groups");
         }
@@ -120,8 +136,9 @@ impl Faulting {
             while !over.load(Ordering::Acquire) {
                 std::thread::sleep(AGAIN);
                 let is_reached = vm.memory_meter().is_none_or(|meter| meter.limit_bytes <= bytes);
-                // One that lost its power meanwhile has nothing to be lowered.
-                if !is_reached && !over.load(Ordering::Acquire) && vm.hold_to_memory(Some(bytes)).is_err() {
+                // Once it has been lifted it is not lowered any more, however late this thread is. One that lost its power
+                // meanwhile has nothing to be lowered.
+                if !is_reached && vm.hold_to_memory_again(holder).is_err() {
                     return;
                 }
             }

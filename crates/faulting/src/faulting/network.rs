@@ -23,7 +23,7 @@ use crate::faulting::{Faulting, StandingFault};
 use crate::flapping::Flapping;
 use crate::looks::sharing::Sharing;
 use crate::looks::{self, Look};
-use crate::network_watch::{Shown, Watched};
+use crate::network_watch::{FirstAnswer, Shown, Watched};
 use crate::stations::{Station, everywhere, matrix, stations_at};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
@@ -138,6 +138,7 @@ impl Faulting {
             counts,
             mended: Mutex::default(),
             is_told: AtomicBool::new(false),
+            is_untold: AtomicBool::new(false),
             shown,
         });
         let conditions = action.conditions().cloned();
@@ -145,7 +146,8 @@ impl Faulting {
         self.standing.insert(number, Box::new(standing));
         let told = self.teller();
         let tell = fault.flap.is_none().then(|| self.matrix_teller(number));
-        self.in_background(move || watched.show_effect(told, tell));
+        let first = FirstAnswer(watched);
+        self.in_background(move || first.give(told, tell));
     }
 
     /// Enters a network fault into the record: what it is about and what is to be imposed. `None` when it is aimed at nothing.

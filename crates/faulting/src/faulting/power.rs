@@ -4,10 +4,10 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use faults::{FaultRecord, Finding, Struck};
-use history::{EventKind, Verdict};
+use history::{EventKind, Receipt, Verdict};
 use lab::probe::NodeNamespaces;
 use platform::PowerOff;
 use scenario::{Fault, PowerOffFault, node_name};
@@ -19,6 +19,17 @@ use crate::power_probe::{Observer, Subject};
 /// How long power may come back late so that the hosts' silence is heard to the end, beyond the site's longest round trip.
 const SILENCE_HEARD_WITHIN: Duration = Duration::from_secs(2);
 
+/// Faults that end at one moment are healed one after the other within this.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Hosts that another fault gave power while this one kept them without.
+struct Early {
+    /// The other, by number.
+    by: usize,
+    hosts: Vec<usize>,
+    at: Instant,
+}
+
 /// Hosts without power. Nothing ends by dropping it: hosts return when they are given power.
 struct StandingPowerOff {
     hosts: Vec<usize>,
@@ -26,15 +37,30 @@ struct StandingPowerOff {
     vms: Vec<usize>,
     /// Hung up when their silence has been listened for.
     has_looked: Mutex<Receiver<()>>,
+    early: Option<Early>,
 }
 
 impl StandingFault for StandingPowerOff {
-    /// Hosts that another standing fault holds down are given power as well: the later word counts.
+    fn gets_power(&mut self, by: usize, hosts: &[usize]) {
+        let early: Vec<usize> = self.hosts.iter().copied().filter(|host| hosts.contains(host)).collect();
+        if self.early.is_none() && !early.is_empty() {
+            self.early = Some(Early { by, hosts: early, at: Instant::now() });
+        }
+    }
+
+    /// Hosts that another standing fault holds down are given power as well: the later word counts, and the other's receipt says
+    /// that it ended before its time.
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool) {
+        let name = |host: &usize| faulting.datacentre.hosts[*host].name();
+        let early = self.early.as_ref().and_then(|early| ended_early(early, early.at.elapsed(), name));
+        early.into_iter().for_each(|stood| faulting.stood_teller()(number, stood));
         if !in_a_hurry {
             // A host that has its power back while its silence is still listened for would answer.
             let has_looked = self.has_looked.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = has_looked.recv_timeout(SILENCE_HEARD_WITHIN + faulting.longest_delay * 2);
+        }
+        for standing in faulting.standing.values_mut() {
+            standing.gets_power(number, &self.hosts);
         }
         for host in &self.hosts {
             if let Err(error) = faulting.datacentre.power_on_host(*host) {
@@ -81,7 +107,7 @@ impl Faulting {
         self.network_changes.fetch_add(1, Ordering::AcqRel);
         let (is_looking, has_looked) = channel();
         let (hosts, vms) = (record.hosts.clone(), record.vms.clone());
-        let standing = StandingPowerOff { hosts, vms, has_looked: Mutex::new(has_looked) };
+        let standing = StandingPowerOff { hosts, vms, has_looked: Mutex::new(has_looked), early: None };
         self.standing.insert(number, Box::new(standing));
         self.cut_power(number, &record, is_looking);
     }
@@ -163,5 +189,41 @@ impl Faulting {
         let of_nodes =
             vms.iter().filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)));
         of_nodes.chain(of_copies).collect()
+    }
+}
+
+/// What is to be said of a fault whose hosts another gave power so long before it was healed itself.
+fn ended_early(early: &Early, before: Duration, name: impl Fn(&usize) -> String) -> Option<Receipt> {
+    let names: Vec<String> = early.hosts.iter().map(name).collect();
+    let (by, before_s) = (early.by + 1, before.as_secs_f64());
+    let what =
+        || format!("fault {by} gave {} power {before_s:.1} s before this one was healed", names.join(", "));
+    (before > AT_ONCE).then(|| Receipt { verdict: Verdict::Unknown, evidence: vec![what()] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_off_whose_hosts_another_fault_gave_power_is_not_shown_to_have_stood() {
+        let standing = |hosts: &[usize]| StandingPowerOff {
+            hosts: hosts.to_vec(),
+            vms: Vec::new(),
+            has_looked: Mutex::new(channel().1),
+            early: None,
+        };
+        let mut apart = standing(&[3, 4]);
+        apart.gets_power(0, &[1, 2]);
+        assert!(apart.early.is_none());
+        let mut beside = standing(&[2, 3]);
+        beside.gets_power(0, &[1, 2]);
+        beside.gets_power(5, &[3]);
+        let early = beside.early.expect("h2 has power again");
+        let told = |before_s| ended_early(&early, Duration::from_secs(before_s), |host| format!("h{host}"));
+        assert_eq!(told(0), None, "both ended at one moment");
+        let receipt = told(30).expect("it ended early");
+        assert_eq!(receipt.verdict, Verdict::Unknown);
+        assert_eq!(receipt.evidence, ["fault 1 gave h2 power 30.0 s before this one was healed"]);
     }
 }

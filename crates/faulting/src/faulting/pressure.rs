@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use faults::{Lie, Struck};
-use platform::Vm;
+use platform::{Holder, Vm};
 use scenario::{Fault, PressureFault};
 
 use super::{Faulting, StandingFault};
+use crate::looks::beside::{doubt_healing, doubt_standing};
 use crate::pressure_looks::{Meter, Pressed};
 
 /// Pressure that stands. Dropping it ends it.
 struct StandingPressure {
     vm: Arc<Vm>,
+    holder: Holder,
+    /// Whether something else limited the node when it began.
+    had_others: bool,
     pressed: Pressed,
     /// When it began, as the node's meters stood.
     began: Option<Meter>,
@@ -24,14 +28,24 @@ impl StandingFault for StandingPressure {
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
         let ended = Meter::read(&self.vm);
         let (began, ended) = (self.began.as_ref(), ended.as_ref());
-        let stood = self.pressed.judge(began, ended);
+        let mut stood = self.pressed.judge(began, ended);
+        let has_others = self.vm.has_other_holds_on_processors(self.holder);
+        if self.had_others || has_others {
+            doubt_standing(&mut stood, &self.pressed.node, "processors");
+        }
         let pace = began.zip(ended).and_then(|(began, ended)| began.pace_until(ended));
         self.over.store(true, Ordering::Release);
         self.lift();
         let mended_s = faulting.mended_now(number);
         faulting.stood_teller()(number, stood);
         let (told, vm, pressed) = (faulting.healing_teller(), self.vm.clone(), self.pressed.clone());
-        faulting.in_background(move || told(number, mended_s, pressed.look_at_healing(&vm, pace)));
+        faulting.in_background(move || {
+            let mut receipt = pressed.look_at_healing(&vm, pace);
+            if has_others {
+                doubt_healing(&mut receipt, &pressed.node, "processors");
+            }
+            told(number, mended_s, receipt);
+        });
     }
 
     fn give_up(&mut self) {
@@ -42,7 +56,7 @@ impl StandingFault for StandingPressure {
 impl StandingPressure {
     fn lift(&self) {
         // A node that is off has no limit either.
-        let _ = self.vm.hold_to_processors(None);
+        let _ = self.vm.hold_to_processors(self.holder, None);
     }
 }
 
@@ -74,10 +88,10 @@ impl Faulting {
         self.enter(number, &record);
         let vm = self.datacentre.vms[vm].clone();
         let left = vm.processors() * (1.0 - share);
-        let pressed = Pressed { node: vm.name().to_owned(), left };
+        let (holder, pressed) = (Holder::Fault(number), Pressed { node: vm.name().to_owned(), left });
         if !self.prevented
             && !self.datacentre.planted.contains(&Lie::NoPressure)
-            && let Err(error) = vm.hold_to_processors(Some(left))
+            && let Err(error) = vm.hold_to_processors(holder, Some(left))
         {
             self.events.warn(format!("pressure: {error}"), "look at `holdfast doctor` for control groups");
         }
@@ -85,6 +99,8 @@ impl Faulting {
         let (began, over) = (Meter::read(&vm), Arc::<AtomicBool>::default());
         let standing = StandingPressure {
             vm: vm.clone(),
+            holder,
+            had_others: vm.has_other_holds_on_processors(holder),
             pressed: pressed.clone(),
             began: began.clone(),
             over: over.clone(),

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Lie, Role, Struck, pick};
+use history::Verdict;
+use platform::Holder;
 use scenario::{Fault, NodeTarget, ProcessDeed, ProcessFault};
 
 use super::{Faulting, StandingFault, lock};
-use crate::process_looks::{Before, Onlooker, StopWatch, gone, restarted_in_order};
+use crate::process_looks::{Before, Onlooker, StopWatch, Table, gone, restarted_in_order};
 
 /// How long it may take until a database is seen to answer again, its recovery and a boot of its VM included.
 pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(90);
@@ -19,6 +21,7 @@ const IN_A_HURRY: Duration = Duration::from_secs(3);
 /// A process fault that stands. Dropping it lets stopped processes go on.
 struct StandingProcesses {
     how: ProcessDeed,
+    holder: Holder,
     onlooker: Onlooker,
     before: Arc<Before>,
     /// Looks on while processes stand still.
@@ -39,11 +42,15 @@ impl StandingFault for StandingProcesses {
         }
     }
 
+    fn stopped(&self) -> Option<(usize, &Table)> {
+        matches!(self.how, ProcessDeed::Stop).then_some((self.onlooker.number, &self.before.targets))
+    }
+
     fn give_up(&mut self) {
         self.over.store(true, Ordering::Release);
         if let Some(watch) = self.watch.take() {
             drop(watch.finish());
-            self.onlooker.vm.resume_processes();
+            self.onlooker.vm.resume_processes(self.holder);
         }
     }
 }
@@ -79,12 +86,13 @@ impl Faulting {
         let over = Arc::<AtomicBool>::default();
         let mut standing = StandingProcesses {
             how: action.how,
+            holder: Holder::Fault(number),
             onlooker: onlooker.clone(),
             before: before.clone(),
             watch: None,
             over,
         };
-        let effect_s = self.strike_them(vm, action, &standing.over);
+        let effect_s = self.strike_them((number, vm), action, &standing.over);
         match action.how {
             ProcessDeed::Kill { .. } => {
                 let told = self.teller();
@@ -97,7 +105,13 @@ impl Faulting {
     }
 
     /// Does what is to be done to the processes; when.
-    fn strike_them(&self, vm: usize, action: &ProcessFault, over: &Arc<AtomicBool>) -> f64 {
+    fn strike_them(
+        &self,
+        (number, vm): (usize, usize),
+        action: &ProcessFault,
+        over: &Arc<AtomicBool>,
+    ) -> f64 {
+        let holder = Holder::Fault(number);
         let only = action.only.as_ref().map(|only| only.program.clone());
         if !self.prevented {
             self.platform.processes_struck(vm, over.clone());
@@ -112,8 +126,8 @@ impl Faulting {
             };
             match signal {
                 Some((signal, at_most)) => {
-                    let strike = lab::Strike { signal, only, at_most };
-                    if let Err(error) = self.datacentre.vms[vm].strike_processes(strike) {
+                    let struck = self.datacentre.vms[vm].strike_processes(holder, signal, (only, at_most));
+                    if let Err(error) = struck {
                         self.events.warn(
                             format!("process fault: {error}"),
                             "the node lost its power during the fault, or its disk does not answer",
@@ -193,13 +207,29 @@ impl Faulting {
             self.stood_teller()(number, watch.finish());
         }
         let last = standing.onlooker.targets_now(&standing.before);
-        standing.onlooker.vm.resume_processes();
+        standing.onlooker.vm.resume_processes(standing.holder);
         let mended_s = self.may_run_again(number, &standing);
         let told = self.healing_teller();
+        let other = self.still_stopped_by(&standing);
         let (onlooker, before) = (standing.onlooker.clone(), standing.before.clone());
         self.in_background(move || {
-            told(number, mended_s, onlooker.look_at_waking(&before, &last.unwrap_or_default(), patience));
+            let mut receipt = onlooker.look_at_waking(&before, &last.unwrap_or_default(), patience);
+            if let (Some(other), Verdict::Fail) = (other, receipt.verdict) {
+                receipt.verdict = Verdict::Unknown;
+                let what =
+                    format!("fault {} had stopped some of them as well when this one was healed", other + 1);
+                receipt.evidence.push(what);
+            }
+            told(number, mended_s, receipt);
         });
+    }
+
+    /// Another fault that keeps processes stopped which this one had stopped.
+    fn still_stopped_by(&self, standing: &StandingProcesses) -> Option<usize> {
+        let (vm, targets) = (standing.onlooker.number, &standing.before.targets);
+        let same =
+            |(of, theirs): (usize, &Table)| of == vm && theirs.keys().any(|one| targets.contains_key(one));
+        self.standing.iter().find(|(_, other)| other.stopped().is_some_and(same)).map(|(number, _)| *number)
     }
 
     /// The node that is meant now, if it has power.

@@ -17,6 +17,8 @@ use super::{Before, GLANCE, OBEYED_WITHIN, Onlooker, in_words, processes};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Between two knocks.
 const KNOCK_EVERY: Duration = Duration::from_millis(900);
+/// A process that waits for nothing but a processor has stopped within this.
+const STOPS_WITHIN: Duration = Duration::from_secs(1);
 /// With fewer looks nothing is shown of the time between.
 const LEAST_LOOKS: usize = 3;
 
@@ -25,6 +27,8 @@ const LEAST_LOOKS: usize = 3;
 pub(super) struct Look {
     /// Programs of processes that do not stand still.
     running: Vec<String>,
+    /// How many of them wait for a disk, in which no signal reaches them.
+    waiting: usize,
     /// How many processes there are.
     count: usize,
     /// Their threads.
@@ -116,9 +120,10 @@ impl Drop for StopWatch {
 impl Look {
     fn take(onlooker: &Onlooker, before: &Before) -> Result<Look, String> {
         let now = onlooker.targets_now(before)?;
-        let running = now.values().filter(|seen| !seen.is_stopped()).map(|seen| seen.program.clone());
+        let running = || now.values().filter(|seen| !seen.is_stopped());
         Ok(Look {
-            running: running.collect(),
+            running: running().map(|seen| seen.program.clone()).collect(),
+            waiting: running().filter(|seen| seen.states.contains(&'D')).count(),
             count: now.len(),
             threads: now.values().map(|seen| seen.states.len()).sum(),
             cpu_ticks: now.values().map(|seen| seen.cpu_ticks).sum(),
@@ -130,35 +135,72 @@ impl Look {
 fn first_look(onlooker: &Onlooker, before: &Before, is_over: &AtomicBool) -> Receipt {
     let began = Instant::now();
     loop {
-        let (verdict, what) = match Look::take(onlooker, before) {
-            Err(why) => (Verdict::Unknown, why),
-            Ok(look) if look.running.is_empty() && look.count > 0 => (
-                Verdict::Pass,
-                format!(
-                    "every thread ({}) of {} of {} is stopped (state T), seen after {:.2} s",
-                    look.threads,
-                    in_words(&before.targets),
-                    onlooker.node(),
-                    began.elapsed().as_secs_f64()
-                ),
-            ),
-            Ok(_) if began.elapsed() < OBEYED_WITHIN && !is_over.load(Ordering::Acquire) => {
-                std::thread::sleep(GLANCE);
-                continue;
-            }
-            Ok(look) => {
-                let programs: BTreeSet<String> = look.running.iter().cloned().collect();
-                let programs: Vec<String> = programs.into_iter().collect();
-                let (running, all) = (look.running.len(), processes(look.count));
-                let what = format!(
-                    "{running} of {all} of {} are not stopped: {}",
-                    onlooker.node(),
-                    programs.join(", ")
-                );
-                (Verdict::Fail, what)
-            }
+        // In this order, so that what was seen before the end is not taken for what was seen at it.
+        let until = match () {
+            () if is_over.load(Ordering::Acquire) => Some(Until::Healed),
+            () if onlooker.vm.pid_namespace() != before.pid_namespace => Some(Until::Off),
+            () if began.elapsed() >= OBEYED_WITHIN => Some(Until::Patience),
+            () => None,
         };
-        return Receipt { verdict, evidence: vec![what] };
+        let targets = (in_words(&before.targets), onlooker.node());
+        match judge_first(
+            &Look::take(onlooker, before),
+            until,
+            (targets.0.as_str(), targets.1),
+            began.elapsed(),
+        ) {
+            Some((verdict, what)) => return Receipt { verdict, evidence: vec![what] },
+            None => std::thread::sleep(GLANCE),
+        }
+    }
+}
+
+/// Why it is not waited any longer for processes to stand still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// They have had their time.
+    Patience,
+    /// The fault was healed.
+    Healed,
+    /// Their node was switched off, and they went with it.
+    Off,
+}
+
+/// What a look shows of processes that were told to stand still; nothing while there is still time.
+fn judge_first(
+    look: &Result<Look, String>,
+    until: Option<Until>,
+    (what, node): (&str, &str),
+    after: Duration,
+) -> Option<(Verdict, String)> {
+    let look = match look {
+        Err(why) => return Some((Verdict::Unknown, why.clone())),
+        Ok(look) => look,
+    };
+    let after_s = after.as_secs_f64();
+    if until == Some(Until::Off) {
+        return Some((
+            Verdict::Unknown,
+            format!("{node} was switched off before {what} were seen to be stopped"),
+        ));
+    }
+    if look.running.is_empty() && look.count > 0 {
+        let threads = look.threads;
+        let told = format!(
+            "every thread ({threads}) of {what} of {node} is stopped (state T), seen after {after_s:.2} s"
+        );
+        return Some((Verdict::Pass, told));
+    }
+    let programs: BTreeSet<&str> = look.running.iter().map(String::as_str).collect();
+    let programs: Vec<&str> = programs.into_iter().collect();
+    let (running, all) = (look.running.len(), processes(look.count));
+    let told = format!("{running} of {all} of {node} are not stopped: {}", programs.join(", "));
+    let had_no_time = after < STOPS_WITHIN || (running > 0 && look.waiting == running);
+    match until? {
+        Until::Healed if had_no_time => {
+            Some((Verdict::Unknown, format!("{told}; the fault was healed after {after_s:.2} s")))
+        }
+        _ => Some((Verdict::Fail, told)),
     }
 }
 
@@ -279,6 +321,7 @@ mod tests {
     fn look(running: &[&str], count: usize, cpu_ticks: u64) -> Look {
         Look {
             running: running.iter().map(|name| (*name).to_owned()).collect(),
+            waiting: 0,
             count,
             threads: count,
             cpu_ticks,
@@ -302,6 +345,30 @@ mod tests {
         check(vec![still(), look(&[], 2, 50), still()], Verdict::Unknown, "1 process of n1 ended");
         check(vec![still(), still()], Verdict::Unknown, "only 2 observations");
         check(vec![], Verdict::Unknown, "were not observed");
+    }
+
+    #[test]
+    fn processes_that_had_no_time_to_stop_or_lost_their_node_leave_doubt() {
+        let judged = |look: &Look, until, after_ms| {
+            let after = Duration::from_millis(after_ms);
+            let judged = judge_first(&Ok(look.clone()), until, ("3 processes (postgres)", "n1"), after);
+            judged.map(|(verdict, _)| verdict)
+        };
+        let (still, running, none) = (look(&[], 3, 50), look(&["postgres"], 3, 50), look(&[], 0, 0));
+        let at_disk = Look { waiting: 1, ..running.clone() };
+        let (patience, healed, off) = (Some(Until::Patience), Some(Until::Healed), Some(Until::Off));
+        assert_eq!(judged(&still, None, 500), Some(Verdict::Pass));
+        assert_eq!(judged(&still, healed, 500), Some(Verdict::Pass), "they are stopped until they go on");
+        assert_eq!((judged(&running, None, 500), judged(&none, None, 500)), (None, None));
+        assert_eq!(judged(&running, patience, 3_000), Some(Verdict::Fail));
+        assert_eq!(judged(&none, patience, 3_000), Some(Verdict::Fail));
+        assert_eq!(judged(&running, healed, 500), Some(Verdict::Unknown), "it had no time");
+        assert_eq!(judged(&running, healed, 2_000), Some(Verdict::Fail), "it had");
+        assert_eq!(judged(&at_disk, healed, 2_000), Some(Verdict::Unknown), "its disk had not answered");
+        assert_eq!(judged(&at_disk, patience, 3_000), Some(Verdict::Fail));
+        assert_eq!(judged(&none, off, 500), Some(Verdict::Unknown));
+        let untold = judge_first(&Err("no list".to_owned()), None, ("", ""), Duration::ZERO);
+        assert_eq!(untold, Some((Verdict::Unknown, "no list".to_owned())));
     }
 
     #[test]

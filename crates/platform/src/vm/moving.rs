@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fabric::{Block, Rule, RuleGuard};
 use lab::process_table::{self, Seen};
 
-use super::{Vm, VmError};
+use super::{Holder, Vm, VmError};
 
 /// How long processes may take to stand still once they were stopped: one may wait for a disk.
 const STILL_WITHIN: Duration = Duration::from_secs(3);
@@ -24,7 +24,7 @@ impl Drop for Stun<'_> {
     fn drop(&mut self) {
         // First the network: what the processes say then must not be lost.
         drop(self.quiet.take());
-        self.vm.resume_processes();
+        self.vm.resume_processes(Holder::Migration);
     }
 }
 
@@ -56,8 +56,7 @@ impl Vm {
     }
 
     fn stop_processes(&self) -> Result<(), VmError> {
-        let strike = lab::Strike { signal: libc::SIGSTOP, only: None, at_most: None };
-        self.strike_processes(strike).map_err(VmError::Signal)
+        self.strike_processes(Holder::Migration, libc::SIGSTOP, (None, None)).map_err(VmError::Signal)
     }
 
     /// Waits until all processes are seen to stand still, or for as long as that may take. One that another began while it was

@@ -3,30 +3,50 @@
 //! What they are sent for, and whether they did what they should, is the business of faults.
 
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::NodeError;
 use lab::cgroup::{CgroupError, HeldUp};
 use lab::memory_groups::MemoryMeter;
 
 use super::Vm;
+use super::holds::{Holder, Holds};
+
+fn lock<T>(holds: &Mutex<Holds<T>>) -> MutexGuard<'_, Holds<T>> {
+    holds.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Vm {
-    /// Sends the processes of its database a signal, whoever started them.
+    /// Sends the processes of its database a signal on behalf of somebody, whoever started them: those of one program, where it is
+    /// named by its file; no more than so many, where a test has planted that.
     ///
     /// # Errors
     /// When it has no power, or does not answer.
-    pub fn strike_processes(&self, strike: lab::Strike) -> Result<(), NodeError> {
+    pub fn strike_processes(
+        &self,
+        holder: Holder,
+        signal: i32,
+        (only, at_most): (Option<String>, Option<usize>),
+    ) -> Result<(), NodeError> {
         let (_, node) = self.boot_now()?;
+        let strike = lab::Strike { signal, only, at_most, holder: holder.number() };
         let struck = node.strike_processes(strike).map(drop);
         struck.map_err(|error| self.told(error, "signal the database's processes"))
     }
 
-    /// Lets those go on that such a signal has stopped. Without effect on a VM that is off.
-    pub fn resume_processes(&self) {
+    /// Lets those go on that such a signal has stopped, but for those that somebody else has stopped as well. Without effect on a
+    /// VM that is off.
+    pub fn resume_processes(&self, holder: Holder) {
         if let Ok((_, node)) = self.boot_now() {
             // One that loses its power now has nobody left to go on.
-            let _ = node.resume_processes();
+            let _ = node.resume_processes(holder.number());
         }
+    }
+
+    /// Whether its init has ended though nobody took its power: a stranger's doing, or the machine's.
+    #[must_use]
+    pub fn has_ended_by_itself(&self) -> bool {
+        self.state().boot.as_ref().is_some_and(|boot| !boot.node.is_on())
     }
 
     /// How many processors it may use when nothing presses it.
@@ -36,15 +56,33 @@ impl Vm {
         self.shares.cpu.as_ref().and_then(|share| share.cpus).unwrap_or_else(all)
     }
 
-    /// Holds it to so many processors; to what it had before where none are named.
+    /// Holds it to so many processors on behalf of somebody; where none are named, to what the others who hold it leave.
     ///
     /// # Errors
     /// When it is in no control group, or that refuses.
-    pub fn hold_to_processors(&self, cpus: Option<f64>) -> Result<(), CgroupError> {
+    pub fn hold_to_processors(&self, holder: Holder, cpus: Option<f64>) -> Result<(), CgroupError> {
         let Some(share) = &self.shares.cpu else {
             return Err(CgroupError::Unavailable { tried: "the nodes are in none".to_owned() });
         };
-        share.groups.hold_to(&self.name, cpus.or(share.cpus))
+        let mut holds = lock(&self.held.processors);
+        holds.change(holder, cpus);
+        let held = share.groups.hold_to(&self.name, holds.tightest().or(share.cpus));
+        if held.is_err() {
+            holds.change(holder, None);
+        }
+        held
+    }
+
+    /// Whether anybody else holds it to fewer processors.
+    #[must_use]
+    pub fn has_other_holds_on_processors(&self, holder: Holder) -> bool {
+        lock(&self.held.processors).has_others(holder)
+    }
+
+    /// How many processors the kernel holds it to; none where there is no limit, or the kernel does not say.
+    #[must_use]
+    pub fn held_to_processors(&self) -> Option<f64> {
+        self.shares.cpu.as_ref()?.groups.held_to(&self.name)
     }
 
     /// How often the kernel has held it up because of such a limit.
@@ -53,22 +91,48 @@ impl Vm {
         self.shares.cpu.as_ref()?.groups.held_up(&self.name)
     }
 
-    /// Lowers what memory it may use towards so many bytes; what it wants where none are named. From the first time on the
-    /// kernel may kill processes of it.
+    /// Lowers what memory it may use towards so many bytes on behalf of somebody; where none are named, what the others who hold
+    /// it leave. From the first time on the kernel may kill processes of it.
     ///
     /// # Errors
     /// When it is in no control group, or that refuses.
-    pub fn hold_to_memory(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
+    pub fn hold_to_memory(&self, holder: Holder, bytes: Option<u64>) -> Result<(), CgroupError> {
+        let mut holds = lock(&self.held.memory);
+        holds.change(holder, bytes);
+        let held = self.lower_memory(holds.tightest());
+        if held.is_err() {
+            holds.change(holder, None);
+        }
+        held
+    }
+
+    /// Lowers it again as far as those who hold it want, as long as this one does: the kernel may not have gone so far at first.
+    ///
+    /// # Errors
+    /// As [`Vm::hold_to_memory`].
+    pub fn hold_to_memory_again(&self, holder: Holder) -> Result<(), CgroupError> {
+        // Under the lock, so that nothing is lowered once whoever wanted it has let go.
+        let holds = lock(&self.held.memory);
+        if holds.contains(holder) { self.lower_memory(holds.tightest()) } else { Ok(()) }
+    }
+
+    fn lower_memory(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
         let Some(groups) = &self.shares.memory else {
             return Err(CgroupError::NoMemory { tried: "the nodes are in none".to_owned() });
         };
         match bytes {
             Some(bytes) => {
-                self.kills_expected.store(true, Ordering::Release);
+                self.held.kills_expected.store(true, Ordering::Release);
                 groups.lower_to(&self.name, bytes)
             }
             None => groups.lift(&self.name),
         }
+    }
+
+    /// Whether anybody else holds it to less memory.
+    #[must_use]
+    pub fn has_other_holds_on_memory(&self, holder: Holder) -> bool {
+        lock(&self.held.memory).has_others(holder)
     }
 
     /// What the kernel has counted of its memory.
@@ -80,6 +144,6 @@ impl Vm {
     /// Whether a fault has had the kernel kill processes of it for want of memory.
     #[must_use]
     pub fn expects_kills(&self) -> bool {
-        self.kills_expected.load(Ordering::Acquire)
+        self.held.kills_expected.load(Ordering::Acquire)
     }
 }

@@ -21,6 +21,7 @@ use engine::Engine;
 use faults::{Lie, Planted};
 use history::EventSink;
 use history::{Deed, EventKind, Interference, LabPart, Stall};
+use lab::StoppedProcess;
 use load::LoadHandle;
 use nix::time::{ClockId, clock_gettime};
 use platform::Datacentre;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) ended: AtomicBool,
     pub(crate) chronicle: Arc<dyn EventSink>,
     pub(crate) interference: Mutex<Vec<(f64, Interference)>>,
+    /// Processes that strangers have stopped and that stand still, by node, and since when.
+    stopped: Mutex<BTreeMap<String, BTreeMap<StoppedProcess, Instant>>>,
     /// Whether the scenario says that strangers may be at work.
     interference_expected: bool,
 }
@@ -61,6 +64,18 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn is_over(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// Does something with the processes that stand still, unless the watch is over: whoever ends it has taken them by then, and
+    /// what is noted later nobody reads.
+    pub(crate) fn while_watching(
+        &self,
+        work: impl FnOnce(&mut BTreeMap<String, BTreeMap<StoppedProcess, Instant>>),
+    ) {
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_over() {
+            work(&mut stopped);
+        }
     }
 
     /// Records what nobody of the run did to a program on a node, and tells it. `is_of_a_fault`: the kernel did, for a fault.
@@ -124,6 +139,7 @@ impl Vigil {
             ended: AtomicBool::new(false),
             chronicle,
             interference: Mutex::default(),
+            stopped: Mutex::default(),
             interference_expected: watch.interference_expected,
         });
         let datacentre = lab.as_ref().map(|(datacentre, _)| *datacentre);
@@ -147,6 +163,7 @@ impl Vigil {
     #[must_use]
     pub fn finish(mut self) -> Watched {
         self.shared.ended.store(true, Ordering::Release);
+        self.note_the_last();
         self.note_killed_in_logs();
         let watched = self.looker.take().and_then(|looker| looker.join().ok());
         let stalls = watched.unwrap_or_else(|| vec![self.unwatched()]);
@@ -162,6 +179,18 @@ impl Vigil {
         let stall = Stall { parts: vec![LabPart::Watch], from_s: 0.0, to_s, length_s: to_s };
         self.shared.chronicle.say_at(0.0, EventKind::LabStall { stall: stall.clone() });
         stall
+    }
+
+    /// What the watchers would tell at their next look, which nobody waits for: what was killed since their last one, and what
+    /// still stands still.
+    fn note_the_last(&self) {
+        let mut stopped = self.shared.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        for vm in self.logs.iter().flat_map(|logs| &logs.vms) {
+            watchers::note_killed(&self.shared, vm);
+        }
+        for (node, mut stopped) in std::mem::take(&mut *stopped) {
+            watchers::note_stopped(&self.shared, &node, &mut stopped, &[]);
+        }
     }
 
     fn note_killed_in_logs(&self) {

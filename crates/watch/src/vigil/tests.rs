@@ -27,8 +27,8 @@ impl EventSink for Unheard {
 
 fn shared() -> Arc<Shared> {
     let chronicle = Arc::new(Unheard { zero: Instant::now() });
-    let (ended, interference) = (AtomicBool::new(false), Mutex::default());
-    Arc::new(Shared { ended, chronicle, interference, interference_expected: false })
+    let (ended, interference, stopped) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+    Arc::new(Shared { ended, chronicle, interference, stopped, interference_expected: false })
 }
 
 #[test]
@@ -104,4 +104,19 @@ fn the_watch_that_stood_still_itself_and_a_machine_that_slept_are_stalls() {
     looker.look_for_a_suspension(Instant::now(), long);
     let [stall] = &looker.stalls[..] else { panic!("{:?}", looker.stalls) };
     assert_eq!((&stall.parts[..], stall.length_s), (&[LabPart::Machine][..], 5.0));
+}
+
+#[test]
+fn a_process_that_a_stranger_has_stopped_and_that_still_stands_still_at_the_end_is_told_once() {
+    let shared = shared();
+    let process = StoppedProcess { pid: 7, program: "postgres".to_owned() };
+    shared.while_watching(|stopped| {
+        stopped.entry("n1".to_owned()).or_default().insert(process, Instant::now());
+    });
+    // Its watcher has not looked again by then, and is not waited for.
+    let watched = Vigil { shared: shared.clone(), looker: None, logs: None }.finish();
+    let [(_, told)] = &watched.interference[..] else { panic!("{:?}", watched.interference) };
+    assert_eq!((told.node.as_str(), told.program.as_str(), told.expected), ("n1", "postgres", false));
+    assert!(matches!(told.deed, Deed::Stopped { .. }), "{told:?}");
+    shared.while_watching(|_| panic!("the watch is over"));
 }

@@ -158,34 +158,46 @@ fn tell_of_volume(sign: &Sign, under_way: Option<Duration>) {
 }
 
 fn ask_init(shared: &Shared, sign: &Sign, vm: &Vm, node: &str, every: Duration) {
-    let mut stopped: BTreeMap<StoppedProcess, Instant> = BTreeMap::new();
     let _ = vm.take_killed();
     while !shared.is_over() {
-        let seen = match vm.beat() {
-            Some(beat) => {
-                if beat.waited_for_volume {
-                    sign.excuse();
-                }
-                sign.give();
-                beat.stopped
-            }
-            None => {
-                sign.excuse();
-                Vec::new()
-            }
-        };
-        for killed in vm.take_killed() {
-            let deed = Deed::Killed { signal: killed.signal };
-            shared.note(node, killed.program, deed, vm.expects_kills());
-        }
-        note_stopped(shared, node, &mut stopped, &seen);
+        let beat = vm.beat();
+        tell_of_init(sign, beat.as_ref().map(|beat| beat.waited_for_volume), || vm.has_ended_by_itself());
+        let seen = beat.map_or_else(Vec::new, |beat| beat.stopped);
+        shared.while_watching(|stopped| {
+            note_killed(shared, vm);
+            note_stopped(shared, node, stopped.entry(node.to_owned()).or_default(), &seen);
+        });
         std::thread::sleep(every);
     }
-    note_stopped(shared, node, &mut stopped, &[]);
+}
+
+/// What an init's answer tells, if there is one, and whether it waited for its volume: a node without power owes none. An init
+/// that has ended by itself was to give one, and gives none any more.
+fn tell_of_init(sign: &Sign, answered: Option<bool>, has_ended: impl Fn() -> bool) {
+    match answered {
+        Some(waited_for_volume) => {
+            if waited_for_volume {
+                sign.excuse();
+            }
+            sign.give();
+        }
+        None if has_ended() => {}
+        None => sign.excuse(),
+    }
+}
+
+/// Notes the processes of a node that a signal has ended since this was done last.
+pub(super) fn note_killed(shared: &Shared, vm: &Vm) {
+    for killed in vm.take_killed() {
+        let deed = Deed::Killed { signal: killed.signal };
+        // For want of memory the kernel kills, and sends no other signal.
+        let is_of_a_fault = killed.signal == libc::SIGKILL && vm.expects_kills();
+        shared.note(vm.name(), killed.program, deed, is_of_a_fault);
+    }
 }
 
 /// Notes the processes that stood still until now and do so no more.
-fn note_stopped(
+pub(super) fn note_stopped(
     shared: &Shared,
     node: &str,
     stopped: &mut BTreeMap<StoppedProcess, Instant>,
@@ -215,6 +227,18 @@ mod tests {
         let init = |node: &str| LabPart::Init { node: node.to_owned() };
         let of_nodes = [volume("n1"), init("n1"), volume("n2"), init("n2")];
         assert_eq!(named, [&[LabPart::Fabric, LabPart::MachineDisk][..], &of_nodes].concat());
+    }
+
+    #[test]
+    fn an_init_that_ended_though_nobody_took_its_power_gives_no_sign_any_more() {
+        let sign = Sign::new();
+        let before = sign.latest();
+        tell_of_init(&sign, None, || true);
+        assert_eq!((sign.latest(), sign.excused_until()), (before, before));
+        tell_of_init(&sign, Some(false), || false);
+        assert!(sign.latest() > before && sign.excused_until() == before);
+        tell_of_init(&sign, None, || false);
+        assert!(sign.excused_until() > before, "without power it owes none");
     }
 
     #[test]

@@ -1,0 +1,103 @@
+//! Who holds a VM to less than it has, each to how much: of several the tightest counts, and one that lets go leaves the others'.
+//!
+//! Pure. What is held, and how the kernel is told, is the business of `processes`.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+/// Who holds a VM to a part of what it has, or has stopped its processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// A migration.
+    Migration,
+    /// A fault, by number.
+    Fault(usize),
+}
+
+impl Holder {
+    /// As a node's init knows it.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Holder::Migration => 0,
+            Holder::Fault(number) => 1 + number as u64,
+        }
+    }
+}
+
+/// What a VM is held to, by whom.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// Of its processors.
+    pub(crate) processors: Mutex<Holds<f64>>,
+    /// Of its memory, bytes.
+    pub(crate) memory: Mutex<Holds<u64>>,
+    /// Whether a fault has had the kernel kill processes of it for want of memory.
+    pub(crate) kills_expected: AtomicBool,
+}
+
+/// What a VM is held to of one thing.
+#[derive(Debug)]
+pub(crate) struct Holds<T>(BTreeMap<Holder, T>);
+
+impl<T> Default for Holds<T> {
+    fn default() -> Holds<T> {
+        Holds(BTreeMap::new())
+    }
+}
+
+impl<T: Copy + PartialOrd> Holds<T> {
+    /// From now on it holds the VM to so much; to nothing where absent.
+    pub(crate) fn change(&mut self, holder: Holder, left: Option<T>) {
+        match left {
+            Some(left) => _ = self.0.insert(holder, left),
+            None => _ = self.0.remove(&holder),
+        }
+    }
+
+    /// What all of them together leave; none where nobody holds it.
+    pub(crate) fn tightest(&self) -> Option<T> {
+        self.0.values().copied().reduce(|one, other| if other < one { other } else { one })
+    }
+
+    /// Whether it holds the VM.
+    pub(crate) fn contains(&self, holder: Holder) -> bool {
+        self.0.contains_key(&holder)
+    }
+
+    /// Whether anybody else holds the VM.
+    pub(crate) fn has_others(&self, holder: Holder) -> bool {
+        self.0.keys().any(|other| *other != holder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_lets_go_of_a_vm_leaves_it_to_those_who_still_hold_it() {
+        let (first, second) = (Holder::Fault(0), Holder::Fault(1));
+        let mut holds = Holds::default();
+        assert_eq!(holds.tightest(), None);
+        holds.change(first, Some(0.4));
+        holds.change(Holder::Migration, Some(0.8));
+        assert_eq!(holds.tightest(), Some(0.4), "a migration does not loosen what a fault holds");
+        holds.change(Holder::Migration, None);
+        assert_eq!(holds.tightest(), Some(0.4), "nor does its end");
+        holds.change(second, Some(0.2));
+        assert!(holds.has_others(first) && holds.contains(second));
+        holds.change(first, None);
+        holds.change(first, None);
+        assert_eq!(holds.tightest(), Some(0.2));
+        assert!(!holds.contains(first) && !holds.has_others(second));
+        holds.change(second, None);
+        assert_eq!(holds.tightest(), None);
+    }
+
+    #[test]
+    fn each_holder_has_a_number_of_its_own() {
+        let numbers = [Holder::Migration, Holder::Fault(0), Holder::Fault(1)].map(Holder::number);
+        assert_eq!(numbers, [0, 1, 2]);
+    }
+}
