@@ -5,9 +5,10 @@
 //! effect is told by their receipts, and what several loads add up to is for others. Pure.
 //!
 //! **Window.** A fault is charged with all that happens from its effect until the next one that takes effect is asked for,
-//! or until the loads are told to stop: its evidence comes a moment after it strikes. Faults that were asked for at the
-//! same moment share one window. Of a wait that began before
-//! the fault was asked for, only the part after that moment counts.
+//! or until the loads are told to stop: its evidence comes a moment after it strikes. A fault that was asked for before
+//! another had stood for [`SAME_MOMENT_S`] is no next one of it: nobody could tell the two apart, and they share one window.
+//! Of a wait that began before the fault was asked for, only the part after that moment counts. A wait that was no
+//! interruption yet when the next fault was asked for, and goes on, is the next one's: up to there it counts here.
 //!
 //! **Below.** Throughput is taken by whole seconds against the mean of the baseline's. A second is below 50 % when fewer
 //! than half as many operations succeeded in it. It is below 95 % when fewer than 95 % succeeded *and* it is slower than
@@ -41,6 +42,9 @@ pub const SPREAD_DEVIATIONS: f64 = 4.0;
 pub const SUSTAINED_SECONDS_MIN: u64 = 3;
 /// A wait that is no longer is no interruption, seconds.
 pub const INTERRUPTION_S: f64 = 0.25;
+/// Faults that are asked for so soon after another took effect strike at the same moment, seconds: in a shorter window
+/// there is neither a whole second nor an interruption.
+pub const SAME_MOMENT_S: f64 = INTERRUPTION_S;
 /// How many times as long as the longest wait of the baseline an interruption is at least.
 pub const INTERRUPTION_TIMES_BASELINE: f64 = 3.0;
 
@@ -122,9 +126,10 @@ pub struct Struck {
 pub fn windows(faults: &[Struck], ended_s: f64) -> Vec<Option<Window>> {
     let window = |fault: &Struck| {
         let effect_s = fault.effect_s?;
+        let took_effect = faults.iter().filter(|other| other.effect_s.is_some());
         let later =
-            faults.iter().filter(|other| other.asked_s > fault.asked_s && other.effect_s > Some(effect_s));
-        let end_s = later.map(|other| other.asked_s).fold(ended_s, f64::min).max(effect_s);
+            took_effect.map(|other| other.asked_s).filter(|asked_s| *asked_s > effect_s + SAME_MOMENT_S);
+        let end_s = later.fold(ended_s, f64::min).max(effect_s);
         Some(Window { asked_s: fault.asked_s, effect_s, end_s })
     };
     faults.iter().map(window).collect()
@@ -165,7 +170,7 @@ pub struct Damage {
 /// What a fault did to a load in its window.
 #[must_use]
 pub fn damage(load: &LoadRecord, window: &Window) -> Damage {
-    let waits = load.waits.map(|waits| overlapping(waits, window));
+    let waits = load.waits.map(|waits| overlapping(waits, window, load.baseline_wait_s));
     let longest_wait = waits.as_ref().and_then(|waits| longest(waits));
     let interruptions = waits.as_ref().map(|waits| {
         waits.iter().filter(|wait| is_interruption(wait.length_s(), load.baseline_wait_s)).collect::<Vec<_>>()
@@ -220,10 +225,18 @@ pub fn longest_within(waits: &[Wait], from_s: f64, to_s: f64) -> Option<Wait> {
     longest(&cut.collect::<Vec<_>>())
 }
 
-/// The waits a window is charged with: those that reach into it, without what lies before the fault was asked for.
-fn overlapping(waits: &[Wait], window: &Window) -> Vec<Wait> {
+/// The waits a window is charged with: those that reach into it, without what lies before the fault was asked for, nor
+/// what the next fault made of an ordinary wait.
+fn overlapping(waits: &[Wait], window: &Window, baseline_wait_s: Option<f64>) -> Vec<Wait> {
     let reaches = |wait: &&Wait| wait.to_s > window.effect_s && wait.from_s < window.end_s;
-    let cut = |wait: &Wait| Wait { from_s: wait.from_s.max(window.asked_s), ..*wait };
+    let cut = |wait: &Wait| {
+        let from_s = wait.from_s.max(window.asked_s);
+        let goes_on = wait.to_s > window.end_s;
+        if goes_on && !is_interruption(window.end_s - from_s, baseline_wait_s) {
+            return Wait { from_s, to_s: window.end_s, is_open: false };
+        }
+        Wait { from_s, ..*wait }
+    };
     waits.iter().filter(reaches).map(cut).collect()
 }
 

@@ -199,6 +199,58 @@ fn a_gap_that_begins_before_the_evidence_of_the_next_fault_is_not_the_earlier_on
 }
 
 #[test]
+fn faults_struck_one_right_after_the_other_share_one_window_until_the_next() {
+    let struck = |asked_s, effect_s| Struck { asked_s, effect_s: Some(effect_s) };
+    // Two faults of one moment of the schedule: each is asked for on the clock, the second after the first took effect.
+    let found = windows(&[struck(20.000, 20.001), struck(20.002, 20.040), struck(30.0, 30.1)], 40.0);
+    let ends: Vec<Option<f64>> = found.iter().map(|window| window.map(|window| window.end_s)).collect();
+    assert_eq!(ends, [Some(30.0), Some(30.0), Some(40.0)]);
+    // The first is struck while the evidence of the second is not there yet.
+    let found = windows(&[struck(20.0, 23.0), struck(22.0, 22.1)], 40.0);
+    assert_eq!(found.iter().flatten().map(|window| window.end_s).collect::<Vec<_>>(), [40.0, 40.0]);
+}
+
+#[test]
+fn what_the_next_fault_makes_of_an_ordinary_wait_is_not_the_earlier_ones() {
+    // The last success before the second fault comes a millisecond before it is asked for; then there is none for 7 s.
+    let struck = |asked_s, effect_s| Struck { asked_s, effect_s: Some(effect_s) };
+    let found = windows(&[struck(20.0, 20.01), struck(27.0, 27.005)], 40.0);
+    let felt = |waits: &[Wait]| {
+        let baseline = Err(Incomparable::NoBaseline);
+        let record = LoadRecord { seconds: &[], waits: Some(waits), baseline, baseline_wait_s: Some(0.01) };
+        let of = |window: &Option<Window>| {
+            let found = damage(&record, &window.expect("took effect"));
+            let longest = found.longest_wait.expect("a wait");
+            (longest.from_s, longest.to_s, longest.is_open, found.is_interrupted == Some(true))
+        };
+        found.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        felt(&[wait(20.5, 20.75), wait(26.999, 34.0)]),
+        [(20.5, 20.75, false, false), (27.0, 34.0, false, true)]
+    );
+    let open = Wait { is_open: true, ..wait(26.999, 40.0) };
+    assert_eq!(felt(&[open]), [(26.999, 27.0, false, false), (27.0, 40.0, true, true)]);
+    // One that was an interruption by then belongs to both.
+    assert_eq!(felt(&[wait(26.5, 34.0)]), [(26.5, 34.0, false, true), (27.0, 34.0, false, true)]);
+}
+
+#[test]
+fn a_load_that_came_back_before_the_next_fault_has_recovered_though_the_next_began_in_an_ordinary_wait() {
+    let counts = [100, 100, 100, 100, 100, 0, 0, 100, 100, 100, 100, 100, 0, 0, 0];
+    let (seconds, waits) = (seconds(&counts), waits_of(&counts));
+    let record = LoadRecord {
+        seconds: &seconds,
+        waits: Some(&waits),
+        baseline: Baseline::of(&series(&counts), 0.0, 5.0),
+        baseline_wait_s: longest_within(&waits, 0.0, 5.0).map(|wait| wait.length_s()),
+    };
+    let found = damage(&record, &Window { asked_s: 5.0, effect_s: 5.0, end_s: 12.0 });
+    let sustained_s = found.sustained_s.expect("five good seconds follow");
+    assert!((2.0..2.1).contains(&sustained_s), "{sustained_s}");
+}
+
+#[test]
 fn a_wait_belongs_to_every_fault_it_reaches_into_without_what_lies_before() {
     let waits = [wait(3.0, 3.01), wait(9.5, 14.0), wait(14.0, 14.25)];
     let baseline = Err(Incomparable::NoBaseline);
