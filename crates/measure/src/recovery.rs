@@ -60,6 +60,19 @@ pub struct Second {
     pub demand: Option<f64>,
 }
 
+impl Second {
+    /// What the baseline would make of what is asked in it, above zero; none where the two cannot be compared.
+    fn expected(&self, baseline_per_s: f64) -> Option<f64> {
+        let expected = self.demand.filter(|_| is_baseline(baseline_per_s))? * baseline_per_s;
+        (expected > 0.0).then_some(expected)
+    }
+
+    /// What succeeded in it as a share of that.
+    fn share_of(&self, baseline_per_s: f64) -> Option<f64> {
+        Some(self.successes as f64 / self.expected(baseline_per_s)?)
+    }
+}
+
 /// Throughput of the seconds before any fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Baseline {
@@ -284,54 +297,57 @@ impl LowSeconds {
 }
 
 /// Seconds from the moment a fault took effect to the end of the first whole second, begun at or after that
-/// moment, in which at least 95 % of the baseline succeeded, whatever follows.
+/// moment, in which at least 95 % of the baseline succeeded, whatever follows; of what the baseline would make of what is
+/// asked in that second, where that changes.
 ///
-/// `None` when that never happened in the series, or when there is no baseline (0, or not a number). A fault
-/// that never pushed throughput below 95 % thus reads as between one and two seconds: the resolution of the
-/// measure.
+/// `None` when that never happened in the series, when a second comes first that cannot be compared, or when there is no
+/// baseline (0, or not a number). A fault that never pushed throughput below 95 % thus reads as between one and two
+/// seconds: the resolution of the measure.
 #[must_use]
-pub fn back_to_95_percent(series: &[(u64, u64)], baseline_per_s: f64, took_effect_s: f64) -> Option<f64> {
-    if !is_baseline(baseline_per_s) {
-        return None;
+pub fn back_to_95_percent(seconds: &[Second], baseline_per_s: f64, took_effect_s: f64) -> Option<f64> {
+    for second in seconds.iter().filter(|second| second.second as f64 >= took_effect_s) {
+        if second.share_of(baseline_per_s)? >= RECOVERED_SHARE {
+            return Some(second.second as f64 + 1.0 - took_effect_s);
+        }
     }
-    let enough = |count: u64| count as f64 >= RECOVERED_SHARE * baseline_per_s;
-    series
-        .iter()
-        .find(|(second, count)| *second as f64 >= took_effect_s && enough(*count))
-        .map(|(second, _)| *second as f64 + 1.0 - took_effect_s)
+    None
 }
 
 /// Throughput in the slowest second that lies wholly within `from_s..=to_s`, as a share of the baseline's. `None` when there is no
-/// baseline or no such second.
+/// baseline or no such second, or one of them cannot be compared.
 #[must_use]
 pub fn throughput_ratio_lowest(
-    series: &[(u64, u64)],
+    seconds: &[Second],
     baseline_per_s: f64,
     from_s: f64,
     to_s: f64,
 ) -> Option<f64> {
-    let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
-    let counts = series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count);
-    let lowest = counts.min().filter(|_| is_baseline(baseline_per_s))?;
-    Some(lowest as f64 / baseline_per_s)
+    let shares = within(seconds, from_s, to_s).map(|second| second.share_of(baseline_per_s));
+    shares.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
 }
 
-/// Mean throughput over the seconds that lie wholly within `from_s..=to_s`, as a share of the baseline's.
-/// `None` when there is no baseline or no such second.
+/// Throughput over the seconds that lie wholly within `from_s..=to_s`, as a share of the baseline's: of what the baseline
+/// would make of what is asked in them, where that changes. `None` when there is no baseline or no such second, or one of
+/// them cannot be compared.
 #[must_use]
 pub fn throughput_ratio_during(
-    series: &[(u64, u64)],
+    seconds: &[Second],
     baseline_per_s: f64,
     from_s: f64,
     to_s: f64,
 ) -> Option<f64> {
-    if !is_baseline(baseline_per_s) {
-        return None;
+    let (mut successes, mut expected) = (0.0, 0.0);
+    for second in within(seconds, from_s, to_s) {
+        successes += second.successes as f64;
+        expected += second.expected(baseline_per_s)?;
     }
-    let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
-    let counts: Vec<f64> =
-        series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count as f64).collect();
-    (!counts.is_empty()).then(|| counts.iter().sum::<f64>() / counts.len() as f64 / baseline_per_s)
+    (expected > 0.0).then(|| successes / expected)
+}
+
+/// The seconds that lie wholly within a stretch.
+fn within(seconds: &[Second], from_s: f64, to_s: f64) -> impl Iterator<Item = &Second> {
+    let is_within = move |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
+    seconds.iter().filter(move |second| is_within(second.second))
 }
 
 fn is_baseline(baseline_per_s: f64) -> bool {

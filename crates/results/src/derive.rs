@@ -255,7 +255,7 @@ fn consequences(
                 LoadRecord { seconds: &seconds, waits: None, baseline: Ok(baseline), baseline_wait_s: None };
             let damage = recovery::damage(&record, &window);
             let ratio =
-                recovery::throughput_ratio_during(&series, baseline.per_s, window.effect_s, stood_until_s);
+                recovery::throughput_ratio_during(&seconds, baseline.per_s, window.effect_s, stood_until_s);
             Some(FaultLoadResult {
                 load: load.name.clone(),
                 below_50_percent_s: damage.below_50_percent_s,
@@ -264,7 +264,7 @@ fn consequences(
                 incomparable: damage.incomparable,
                 recovery_s: RecoveryResult {
                     back_to_95_percent: recovery::back_to_95_percent(
-                        &series,
+                        &seconds,
                         baseline.per_s,
                         window.effect_s,
                     ),
@@ -273,7 +273,7 @@ fn consequences(
                 lost_operations: damage.lost_operations,
                 throughput_ratio_during: ratio,
                 throughput_ratio_lowest: recovery::throughput_ratio_lowest(
-                    &series,
+                    &seconds,
                     baseline.per_s,
                     window.effect_s,
                     stood_until_s,

@@ -20,10 +20,10 @@ fn series(counts: &[u64]) -> Vec<(u64, u64)> {
 
 #[test]
 fn the_slowest_second_is_one_that_lies_wholly_within_and_nothing_where_there_is_none() {
-    let series = [(4, 100), (5, 10), (6, 55), (7, 66), (8, 90)];
-    let lowest = |from_s, to_s| throughput_ratio_lowest(&series, 100.0, from_s, to_s);
+    let seconds = seconds(&[0, 0, 0, 0, 100, 10, 55, 66, 90]);
+    let lowest = |from_s, to_s| throughput_ratio_lowest(&seconds, 100.0, from_s, to_s);
     assert_eq!((lowest(5.5, 8.0), lowest(5.0, 8.0), lowest(6.5, 6.9)), (Some(0.55), Some(0.1), None));
-    assert_eq!(throughput_ratio_lowest(&series, 0.0, 5.0, 8.0), None);
+    assert_eq!(throughput_ratio_lowest(&seconds, 0.0, 5.0, 8.0), None);
 }
 
 fn wait(from_s: f64, to_s: f64) -> Wait {
@@ -96,7 +96,7 @@ fn an_outage_counts_second_by_second_and_recovery_begins_after_its_last() {
 fn the_first_second_back_is_no_recovery_where_another_outage_follows() {
     // What the issue shows: 118, 0, 93. The planted defect is the first success.
     check(&[118, 0, 93, 100, 100, 100], (1.0, 2.0), Some(3.0), 107.0);
-    assert_eq!(back_to_95_percent(&series(&[100, 100, 100, 100, 100, 118, 0, 93]), 100.0, 5.0), Some(1.0));
+    assert_eq!(back_to_95_percent(&seconds(&[100, 100, 100, 100, 100, 118, 0, 93]), 100.0, 5.0), Some(1.0));
 }
 
 #[test]
@@ -278,22 +278,43 @@ fn what_a_load_waits_in_its_baseline_anyway_is_no_interruption() {
 
 #[test]
 fn without_a_baseline_no_share_of_it_is_claimed() {
-    let series = series(&[0, 0, 0, 5]);
-    assert_eq!(Baseline::of(&series, 0.0, 3.0), Err(Incomparable::IdleBaseline));
+    let counts = [0, 0, 0, 5];
+    assert_eq!(Baseline::of(&series(&counts), 0.0, 3.0), Err(Incomparable::IdleBaseline));
+    let seconds = seconds(&counts);
     for baseline in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(back_to_95_percent(&series, baseline, 1.0), None);
-        assert_eq!(throughput_ratio_during(&series, baseline, 1.0, 3.0), None);
+        assert_eq!(back_to_95_percent(&seconds, baseline, 1.0), None);
+        assert_eq!(throughput_ratio_during(&seconds, baseline, 1.0, 3.0), None);
     }
-    assert_eq!(back_to_95_percent(&series, 1.0, f64::NAN), None);
+    assert_eq!(back_to_95_percent(&seconds, 1.0, f64::NAN), None);
 }
 
 #[test]
 fn means_are_over_whole_seconds_only() {
-    let series = series(&[10, 20, 30, 40, 50]);
+    let counts = [10, 20, 30, 40, 50];
+    let (series, seconds) = (series(&counts), seconds(&counts));
     assert_eq!(Baseline::of(&series, 0.5, 3.5).map(|baseline| baseline.per_s), Ok(25.0));
     assert_eq!(Baseline::of(&series, 0.5, 1.4), Err(Incomparable::NoBaseline));
-    assert_eq!(throughput_ratio_during(&series, 50.0, 2.0, 4.0), Some(0.7));
-    assert_eq!(throughput_ratio_during(&series, 50.0, 2.1, 2.9), None);
+    assert_eq!(throughput_ratio_during(&seconds, 50.0, 2.0, 4.0), Some(0.7));
+    assert_eq!(throughput_ratio_during(&seconds, 50.0, 2.1, 2.9), None);
+}
+
+#[test]
+fn a_share_of_the_baseline_is_one_of_what_is_asked_and_none_where_that_cannot_be_compared() {
+    // The baseline makes 100 a second of what is asked; from second 2 on twice as much is asked.
+    let asked = |demand: Option<f64>| {
+        let mut seconds = seconds(&[100, 50, 100, 190, 200]);
+        seconds.iter_mut().skip(2).for_each(|second| second.demand = demand);
+        seconds
+    };
+    let twice = asked(Some(2.0));
+    assert_eq!(back_to_95_percent(&twice, 100.0, 1.0), Some(3.0), "100 of 200 are not 95 %");
+    assert_eq!(throughput_ratio_during(&twice, 100.0, 2.0, 4.0), Some(0.725));
+    assert_eq!(throughput_ratio_lowest(&twice, 100.0, 2.0, 5.0), Some(0.5));
+    let other_clients = asked(None);
+    assert_eq!(back_to_95_percent(&other_clients, 100.0, 0.0), Some(1.0));
+    assert_eq!(back_to_95_percent(&other_clients, 100.0, 1.0), None);
+    assert_eq!(throughput_ratio_during(&other_clients, 100.0, 1.0, 4.0), None);
+    assert_eq!(throughput_ratio_lowest(&other_clients, 100.0, 1.0, 4.0), None);
 }
 
 /// A run with planted outages: seconds of honest noise, and within the window stretches of nothing.

@@ -277,7 +277,8 @@ fn by_fault(
             let found =
                 fault.and_then(|fault| Some((fault, fault.loads.iter().find(|of| of.load == *load)?)));
             let measured = found.map_or(Measured::Untold, |(fault, load)| {
-                after_fault(expectation.quantity, fault, load, ended_s)
+                let until_s = comparable_until(result, fault, load).min(ended_s);
+                after_fault(expectation.quantity, (fault, load), (ended_s, until_s))
             });
             readings.push(Reading { place: format!("load {load}, fault {}{kind}", number + 1), measured });
         }
@@ -285,7 +286,24 @@ fn by_fault(
     readings
 }
 
-fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, ended_s: f64) -> Measured {
+/// The first second after a fault in which something else was asked of the load than in its baseline; the windows of all
+/// faults together tell, each of its own seconds.
+fn comparable_until(result: &RunResult, fault: &FaultResult, load: &FaultLoadResult) -> f64 {
+    let windows = result.faults.iter().flat_map(|fault| &fault.loads).filter(|of| of.load == load.load);
+    let other_demand = windows.filter_map(|of| match of.incomparable {
+        Some(Incomparable::OtherDemand { second }) => Some(second as f64),
+        _ => None,
+    });
+    let from_s = fault.took_effect_s.map_or(0.0, f64::floor);
+    other_demand.filter(|second| *second >= from_s).fold(f64::INFINITY, f64::min)
+}
+
+/// `until_s` is how long what succeeded can be compared with the baseline.
+fn after_fault(
+    quantity: Quantity,
+    (fault, load): (&FaultResult, &FaultLoadResult),
+    (ended_s, until_s): (f64, f64),
+) -> Measured {
     let Some(effect_s) = fault.took_effect_s else { return Measured::Untold };
     let beyond = |least_s: f64| Measured::Beyond(least_s.max(0.0));
     let gap = match load.gap_s {
@@ -307,8 +325,8 @@ fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, 
         Quantity::Recovery95Percent | Quantity::ThroughputRatioDuring if has_bad_baseline => untold,
         Quantity::Recovery95Percent => match load.recovery_s.back_to_95_percent {
             // Without a baseline there is nothing to come back to.
-            None if load.throughput_ratio_during.is_some() => beyond(ended_s - effect_s),
-            back_s => Measured::of(back_s),
+            None if load.throughput_ratio_during.is_some() => beyond(until_s - effect_s),
+            back_s => beside_baseline(back_s),
         },
         Quantity::RecoverySustained => match load.recovery_s.sustained {
             None if load.below_95_percent_s.is_some() && load.gap_s.is_some() => {
@@ -319,7 +337,7 @@ fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, 
         Quantity::Below50Percent => beside_baseline(load.below_50_percent_s),
         Quantity::Below95Percent => beside_baseline(load.below_95_percent_s),
         Quantity::LostOperations => beside_baseline(load.lost_operations),
-        Quantity::ThroughputRatioDuring => Measured::of(load.throughput_ratio_during),
+        Quantity::ThroughputRatioDuring => beside_baseline(load.throughput_ratio_during),
         _ => Measured::Untold,
     }
 }

@@ -220,6 +220,26 @@ fn beside_a_baseline_that_is_too_short_or_too_uneven_nothing_is_measured() {
 }
 
 #[test]
+fn what_a_load_of_other_clients_makes_is_no_share_of_the_baseline() {
+    let other = Incomparable::OtherDemand { second: 31 };
+    let told = format!("unknown: nothing: {}", report::incomparable(&other));
+    let mut result = result();
+    let load = &mut result.faults[1].loads[0];
+    load.incomparable = Some(other);
+    load.recovery_s.back_to_95_percent = None;
+    // The fault stood until 30, and the load did not come back before it was asked something else.
+    check_of(&result, "tpcb.fault-2.throughput_ratio_during: \"> 10%\"", "pass: 50.0 %");
+    check_of(&result, "tpcb.fault-2.recovery_95_percent: < 5s", "fail: at least 6.00 s");
+    check_of(&result, "tpcb.fault-2.recovery_95_percent: < 8s", "unknown: at least 6.00 s");
+    result.faults[1].loads[0].throughput_ratio_during = None;
+    check_of(&result, "tpcb.fault-2.throughput_ratio_during: \"> 10%\"", &told);
+    check_of(&result, "tpcb.fault-2.recovery_95_percent: < 8s", &told);
+    // The same change is seen from the fault before.
+    result.faults[0].loads[0].recovery_s.back_to_95_percent = None;
+    check_of(&result, "tpcb.fault-1.recovery_95_percent: < 18s", "unknown: at least 16.00 s");
+}
+
+#[test]
 fn without_a_scope_the_worst_load_and_phase_but_warm_up_counts() {
     check("latency_p99: < 31ms", "pass: 30.00 ms (load tpcc, phase outage)");
     check("latency_p99: < 30ms", "fail: 30.00 ms (load tpcc, phase outage)");

@@ -16,7 +16,6 @@ use crate::prepared::Prepared;
 /// One load as it was recorded.
 pub(super) struct LoadSeries {
     name: String,
-    series: Vec<(u64, u64)>,
     seconds: Vec<Second>,
     /// None where the record does not reach to the end of the run.
     waits: Option<Vec<Wait>>,
@@ -53,7 +52,6 @@ pub(super) fn series(prepared: &Prepared, shown: &Shown) -> Vec<LoadSeries> {
             baseline_wait_s: baseline.zip(waits.as_ref()).and_then(|((from_s, to_s), waits)| {
                 recovery::longest_within(waits, from_s, to_s).map(|wait| wait.length_s())
             }),
-            series,
             waits,
         }
     };
@@ -127,15 +125,15 @@ pub(super) fn by_load(
             recovery_s: RecoveryResult {
                 first_success,
                 back_to_95_percent: per_s
-                    .and_then(|per_s| recovery::back_to_95_percent(&load.series, per_s, window.effect_s)),
+                    .and_then(|per_s| recovery::back_to_95_percent(&load.seconds, per_s, window.effect_s)),
                 sustained: damage.sustained_s,
             },
             lost_operations: damage.lost_operations,
             throughput_ratio_during: per_s.and_then(|per_s| {
-                recovery::throughput_ratio_during(&load.series, per_s, window.effect_s, stood_until_s)
+                recovery::throughput_ratio_during(&load.seconds, per_s, window.effect_s, stood_until_s)
             }),
             throughput_ratio_lowest: per_s.and_then(|per_s| {
-                recovery::throughput_ratio_lowest(&load.series, per_s, window.effect_s, stood_until_s)
+                recovery::throughput_ratio_lowest(&load.seconds, per_s, window.effect_s, stood_until_s)
             }),
         }
     };
