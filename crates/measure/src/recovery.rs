@@ -174,6 +174,10 @@ pub struct Damage {
     pub below_50_percent_s: Option<f64>,
     /// Whole seconds below 95 % of the baseline.
     pub below_95_percent_s: Option<f64>,
+    /// Whether the last whole second of the window is itself below 50 %, so that more may have followed.
+    pub is_below_50_percent_at_end: bool,
+    /// The same below 95 %.
+    pub is_below_95_percent_at_end: bool,
     /// Seconds from the effect to sustained recovery, 0 where nothing relapsed; absent, too, where it did not recover.
     pub sustained_s: Option<f64>,
     /// Operations that did not happen: what the seconds below 95 % fell short of the baseline.
@@ -199,6 +203,8 @@ pub fn damage(load: &LoadRecord, window: &Window) -> Damage {
     };
     damage.below_50_percent_s = Some(low.below_50_percent.len() as f64);
     damage.below_95_percent_s = Some(low.below_95_percent.len() as f64);
+    damage.is_below_50_percent_at_end = low.below_50_percent.last() == Some(&low.last);
+    damage.is_below_95_percent_at_end = low.below_95_percent.last() == Some(&low.last);
     damage.lost_operations = Some(low.missing);
     damage.sustained_s = interruptions.and_then(|interruptions| {
         let interrupted_until_s = interruptions.iter().map(|wait| wait.to_s).fold(window.effect_s, f64::max);
@@ -258,6 +264,8 @@ struct LowSeconds {
     below_50_percent: Vec<u64>,
     below_95_percent: Vec<u64>,
     missing: f64,
+    /// The window's last whole second.
+    last: u64,
 }
 
 impl LowSeconds {
@@ -269,7 +277,8 @@ impl LowSeconds {
         if first >= end {
             return Err(Incomparable::NoWholeSecond);
         }
-        let mut low = LowSeconds { below_50_percent: Vec::new(), below_95_percent: Vec::new(), missing: 0.0 };
+        let (below_50_percent, below_95_percent) = (Vec::new(), Vec::new());
+        let mut low = LowSeconds { below_50_percent, below_95_percent, missing: 0.0, last: end - 1 };
         let within = load.seconds.iter().filter(|second| (first..end).contains(&second.second));
         let mut seen = 0;
         for second in within {

@@ -260,6 +260,8 @@ fn consequences(
                 load: load.name.clone(),
                 below_50_percent_s: damage.below_50_percent_s,
                 below_95_percent_s: damage.below_95_percent_s,
+                below_50_percent_at_end: damage.is_below_50_percent_at_end,
+                below_95_percent_at_end: damage.is_below_95_percent_at_end,
                 below_95_percent_per_s: baseline.below_95_percent_per_s.ok(),
                 incomparable: damage.incomparable,
                 recovery_s: RecoveryResult {

@@ -113,6 +113,19 @@ fn a_load_that_never_comes_back_or_only_at_the_very_end_has_not_recovered() {
 }
 
 #[test]
+fn seconds_that_are_low_up_to_the_end_are_known_to_be() {
+    let at_end = |counts: &[u64]| {
+        let found = damage_of(counts);
+        (found.is_below_50_percent_at_end, found.is_below_95_percent_at_end)
+    };
+    assert_eq!(at_end(&[0, 0, 0, 0]), (true, true));
+    assert_eq!(at_end(&[0, 0, 60]), (false, true));
+    assert_eq!(at_end(&[0, 0, 100]), (false, false));
+    assert_eq!(damage_between(&[100, 100, 100, 100, 100, 0, 100], 5.0, 6.5).below_50_percent_s, Some(1.0));
+    assert!(damage_between(&[100, 100, 100, 100, 100, 0, 100], 5.0, 6.5).is_below_50_percent_at_end);
+}
+
+#[test]
 fn noise_that_the_baseline_has_itself_is_not_below() {
     let noisy = [120, 80, 110, 90, 100];
     let run = |counts: &[u64]| {

@@ -255,8 +255,12 @@ impl Quantity {
                     Quantity::FirstSuccess => fault.recovery_s.first_success,
                     Quantity::BackTo95Percent => fault.recovery_s.back_to_95_percent,
                     Quantity::Sustained => fault.recovery_s.sustained,
-                    Quantity::Below50Percent => fault.below_50_percent_s,
-                    Quantity::Below95Percent => fault.below_95_percent_s,
+                    Quantity::Below50Percent => fault
+                        .below_50_percent_s
+                        .filter(|_| !fault.loads.iter().any(|load| load.below_50_percent_at_end)),
+                    Quantity::Below95Percent => fault
+                        .below_95_percent_s
+                        .filter(|_| !fault.loads.iter().any(|load| load.below_95_percent_at_end)),
                     _ => None,
                 }
             }

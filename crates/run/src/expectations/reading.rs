@@ -312,6 +312,11 @@ fn after_fault(
     };
     let untold = load.incomparable.map_or(Measured::Untold, Measured::Incomparable);
     let beside_baseline = |figure: Option<f64>| figure.map_or(untold, Measured::Value);
+    // What goes on up to the last second that counts is no longer counted after it.
+    let counted = |figure: Option<f64>, goes_on: bool| match figure {
+        Some(figure) if goes_on => Measured::Beyond(figure),
+        figure => beside_baseline(figure),
+    };
     // Two figures need only the baseline's mean, so they exist where no second can be compared. Of a bad baseline it is chance.
     let has_bad_baseline = matches!(
         load.incomparable,
@@ -334,9 +339,9 @@ fn after_fault(
             }
             sustained_s => beside_baseline(sustained_s),
         },
-        Quantity::Below50Percent => beside_baseline(load.below_50_percent_s),
-        Quantity::Below95Percent => beside_baseline(load.below_95_percent_s),
-        Quantity::LostOperations => beside_baseline(load.lost_operations),
+        Quantity::Below50Percent => counted(load.below_50_percent_s, load.below_50_percent_at_end),
+        Quantity::Below95Percent => counted(load.below_95_percent_s, load.below_95_percent_at_end),
+        Quantity::LostOperations => counted(load.lost_operations, load.below_95_percent_at_end),
         Quantity::ThroughputRatioDuring => beside_baseline(load.throughput_ratio_during),
         _ => Measured::Untold,
     }

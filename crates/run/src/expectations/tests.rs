@@ -346,6 +346,18 @@ fn what_is_not_known_is_unknown_and_what_had_not_ended_fails_only_a_bound_it_has
 }
 
 #[test]
+fn what_was_low_up_to_the_last_second_fails_only_a_bound_it_has_passed() {
+    let mut result = result();
+    let load = &mut result.faults[0].loads[1];
+    (load.below_50_percent_at_end, load.below_95_percent_at_end) = (true, true);
+    check_of(&result, "tpcc.fault-1.below_50_percent: < 5s", "unknown: at least 4.00 s");
+    check_of(&result, "tpcc.fault-1.below_50_percent: < 4s", "fail: at least 4.00 s");
+    check_of(&result, "tpcc.fault-1.below_95_percent: < 9s", "unknown: at least 5.00 s");
+    check_of(&result, "tpcc.fault-1.lost_operations: < 500", "unknown: at least 450");
+    check_of(&result, "tpcc.fault-1.lost_operations: < 400", "fail: at least 450");
+}
+
+#[test]
 fn the_run_as_a_whole_and_the_figures_of_a_standard_have_no_phase() {
     check("lost_writes: 0", "fail: 1,490");
     check("invented_writes: 0", "pass: 0");

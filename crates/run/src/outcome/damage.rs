@@ -117,6 +117,8 @@ pub(super) fn by_load(
             interrupted: damage.is_interrupted,
             below_50_percent_s: damage.below_50_percent_s,
             below_95_percent_s: damage.below_95_percent_s,
+            below_50_percent_at_end: damage.is_below_50_percent_at_end,
+            below_95_percent_at_end: damage.is_below_95_percent_at_end,
             below_95_percent_per_s: load
                 .baseline
                 .ok()
