@@ -298,6 +298,13 @@ fn comparable_until(result: &RunResult, fault: &FaultResult, load: &FaultLoadRes
     other_demand.filter(|second| *second >= from_s).fold(f64::INFINITY, f64::min)
 }
 
+/// How long a load without a success after a fault waited for one, at least: time in which nothing was due is no wait. None
+/// where its waits are not known.
+fn waited_since(load: &FaultLoadResult, effect_s: f64) -> Option<f64> {
+    let before_s = load.gap_from_s.map_or(0.0, |from_s| (effect_s - from_s).max(0.0));
+    Some(load.gap_s? - before_s)
+}
+
 /// `until_s` is how long what succeeded can be compared with the baseline.
 fn after_fault(
     quantity: Quantity,
@@ -322,7 +329,9 @@ fn after_fault(
         load.incomparable,
         Some(Incomparable::ShortBaseline { .. } | Incomparable::UnevenBaseline { .. })
     );
-    let first_success = load.recovery_s.first_success.map_or(beyond(ended_s - effect_s), Measured::Value);
+    let unanswered = waited_since(load, effect_s)
+        .map_or(Measured::Untold, |waited_s| beyond(waited_s.min(ended_s - effect_s)));
+    let first_success = load.recovery_s.first_success.map_or(unanswered, Measured::Value);
     match quantity {
         Quantity::Recovery => first_success.or_longer(gap),
         Quantity::FirstSuccess => first_success,
