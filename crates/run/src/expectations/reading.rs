@@ -2,12 +2,12 @@
 //!
 //! Owns where each quantity stands in a result. Judges nothing.
 
-use std::collections::BTreeMap;
-
 use history::WARM_UP;
 use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
-use results::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, RunResult};
+use results::{
+    CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, PhaseResult, RunResult,
+};
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
@@ -123,7 +123,7 @@ pub(super) fn readings(
         Quantity::LabCpuShare => of_run(Measured::of(result.lab.cpu_share_of_lab)),
         Quantity::TpmC => figures_of_orders(&loads, "tpmC", 1.0),
         Quantity::Efficiency => figures_of_orders(&loads, "efficiency_percent", 0.01),
-        Quantity::Errors | Quantity::ErrorsOf(_) => of_run(errors(expectation, scenario, &loads)),
+        Quantity::Errors | Quantity::ErrorsOf(_) => of_run(errors(expectation, scenario, result, &loads)),
         Quantity::ErrorRate | Quantity::Throughput | Quantity::Latency(_) => {
             by_phase(expectation, scenario, &loads)
         }
@@ -158,7 +158,7 @@ fn figures_of_orders(loads: &[&LoadResult], name: &str, factor: f64) -> Vec<Read
 /// The one place in which a figure of a stretch of the run is taken for measured.
 fn of_figures(figures: &LoadFigures, quantity: Quantity) -> Measured {
     let errors: u64 = figures.errors.values().sum();
-    let operations = errors + figures.transactions;
+    let operations = operations(figures);
     match quantity {
         Quantity::Throughput => Measured::Value(figures.throughput_per_s),
         Quantity::ErrorRate if operations == 0 => Measured::Untold,
@@ -210,6 +210,11 @@ fn phases<'s>(expectation: &Expectation, scenario: &'s Scenario) -> Vec<(usize, 
     phases.filter(|(_, name)| is_meant(name)).collect()
 }
 
+/// Whether anything of a phase was recorded: of one that the end of the run cut off within a second the figures are all 0.
+fn has_a_second(phase: &PhaseResult) -> bool {
+    phase.to_s - phase.from_s >= 1.0 || operations(&phase.measured) > 0
+}
+
 fn by_phase(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult]) -> Vec<Reading> {
     let mut readings = Vec::new();
     for load in loads {
@@ -221,37 +226,53 @@ fn by_phase(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult
         for (place, name) in phases(expectation, scenario) {
             // A phase that the run did not reach has no figures.
             let phase = load.phases.get(place).filter(|phase| phase.name == name);
-            let measured =
-                phase.map_or(Measured::Untold, |phase| of_figures(&phase.measured, expectation.quantity));
+            let measured = phase
+                .filter(|phase| has_a_second(phase))
+                .map_or(Measured::Untold, |phase| of_figures(&phase.measured, expectation.quantity));
             readings.push(Reading { place: format!("load {}, phase {name}", load.name), measured });
         }
     }
     readings
 }
 
-/// Errors add up over loads and phases.
-fn errors(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult]) -> Measured {
-    let count = |errors: &BTreeMap<String, u64>| match expectation.quantity {
-        Quantity::ErrorsOf(class) => errors.get(class).copied().unwrap_or(0),
-        _ => errors.values().sum(),
-    };
-    let sum: Option<u64> = match &expectation.within {
-        Within::Phase(_) => {
-            let phases = phases(expectation, scenario);
-            let of_load = |load: &&LoadResult| {
-                let of_phase = |(place, name): &(usize, &str)| {
-                    load.phases
-                        .get(*place)
-                        .filter(|phase| phase.name == *name)
-                        .map(|phase| count(&phase.measured.errors))
-                };
-                phases.iter().map(of_phase).sum::<Option<u64>>()
-            };
-            loads.iter().map(of_load).sum()
+/// Errors add up over loads and phases. Where no operation came to an end, none could fail; where the run was cut short,
+/// more may have.
+fn errors(
+    expectation: &Expectation,
+    scenario: &Scenario,
+    result: &RunResult,
+    loads: &[&LoadResult],
+) -> Measured {
+    let is_cut = !result.ran_to_its_end();
+    let (mut stretches, mut may_be_more): (Vec<&LoadFigures>, bool) = (Vec::new(), false);
+    for load in loads {
+        if !matches!(expectation.within, Within::Phase(_)) {
+            stretches.push(&load.measured);
+            may_be_more |= is_cut;
+            continue;
         }
-        _ => Some(loads.iter().map(|load| count(&load.measured.errors)).sum()),
+        for (place, name) in phases(expectation, scenario) {
+            let Some(phase) = load.phases.get(place).filter(|phase| phase.name == name) else {
+                return Measured::Untold;
+            };
+            stretches.push(&phase.measured);
+            may_be_more |= is_cut && load.phases.len() == place + 1;
+        }
+    }
+    if stretches.iter().all(|figures| operations(figures) == 0) {
+        return Measured::Untold;
+    }
+    let count = |figures: &&LoadFigures| match expectation.quantity {
+        Quantity::ErrorsOf(class) => figures.errors.get(class).copied().unwrap_or(0),
+        _ => figures.errors.values().sum(),
     };
-    Measured::of(sum.map(|sum| sum as f64))
+    let sum = stretches.iter().map(count).sum::<u64>() as f64;
+    if may_be_more { Measured::Beyond(sum) } else { Measured::Value(sum) }
+}
+
+/// Operations that came to an end, one way or the other.
+fn operations(figures: &LoadFigures) -> u64 {
+    figures.transactions + figures.errors.values().sum::<u64>()
 }
 
 fn by_fault(

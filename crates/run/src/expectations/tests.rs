@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{AgentLoss, ClockFacts, Receipt, RunFacts};
+use history::{AgentLoss, ClockFacts, PhaseFacts, Receipt, RunFacts};
 use measure::recovery::Incomparable;
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult,
@@ -260,6 +260,24 @@ fn errors_add_up_over_what_the_scope_leaves_open() {
     check("tpcb.outage.errors_timeout: 0", "fail: 1,000");
     check("baseline.errors: 0", "pass: 0");
     check("baseline.error_rate: < 1%", "pass: 0.0 % (load ledger, phase baseline)");
+}
+
+#[test]
+fn errors_are_not_known_to_be_none_where_nothing_came_to_an_end_or_the_run_was_cut_short() {
+    let mut result = result();
+    let cut = &mut result.loads[2].phases[3];
+    (cut.from_s, cut.to_s, cut.measured.transactions, cut.measured.throughput_per_s) = (25.0, 35.0, 0, 0.0);
+    cut.measured.errors.clear();
+    check_of(&result, "ledger.cut.errors: 0", "unknown: nothing");
+    check_of(&result, "ledger.cut.throughput_per_s: \"> 50/s\"", "fail: 0.0/s");
+    // The run ended as soon as the phase had begun.
+    result.loads[2].phases[3].to_s = 25.4;
+    check_of(&result, "ledger.cut.throughput_per_s: \"> 50/s\"", "unknown: nothing");
+    let phase = |name: &str, from_s, to_s| PhaseFacts { name: name.to_owned(), from_s, to_s };
+    result.facts.phases = vec![phase("baseline", 5.0, 15.0), phase("cut", 25.0, 35.0)];
+    check_of(&result, "errors_connection: 0", "unknown: at least 0");
+    check_of(&result, "errors: 0", "fail: at least 1,510");
+    check_of(&result, "baseline.errors: 0", "pass: 0");
 }
 
 #[test]
