@@ -451,6 +451,11 @@ fn a_gate_passes_nothing_that_noise_single_runs_or_missing_figures_hide() {
         .map(|(clients, by)| runs.add(clients, by))
         .into();
     assert_eq!(gated(&compared(&noisy), "latency_mean", Bound::Share(0.2)), Verdict::Unknown);
+    // A throughput that falls to nothing falls by less than this bound.
+    let gone = [(1, 1.0), (1, 1.01), (1, 0.99), (8, 0.0), (8, 0.0), (8, 0.0)];
+    let gone = compared(&gone.map(|(clients, by)| runs.add(clients, by)));
+    assert_eq!(gated(&gone, "throughput_per_s", Bound::Absolute(-1e6)), Verdict::Unknown);
+    assert_eq!(gated(&gone, "throughput_per_s", Bound::Share(-0.5)), Verdict::Fail);
     let single = [runs.add(1, 1.0), runs.add(8, 9.0)];
     write_seconds(&single[0], Duration::from_millis(2), 500);
     write_seconds(&single[1], Duration::from_millis(9), 50);
