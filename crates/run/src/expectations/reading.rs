@@ -5,6 +5,7 @@
 use history::WARM_UP;
 use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
+use results::losses;
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, PhaseResult, RunResult,
 };
@@ -13,6 +14,8 @@ use scenario::{Expectation, Scenario, Within};
 
 /// TPC-C's transaction whose number is the standard's figure.
 const NEW_ORDER: &str = "NEW-ORDER";
+/// Checks that find invented writes.
+const FINDING_INVENTED: [&str; 2] = [check::ledger::NAME, check::last_writes::NAME];
 /// Operations that show a share of one percent.
 const ERROR_RATE_NEEDS: u64 = 100;
 
@@ -111,15 +114,18 @@ pub(super) fn readings(
     let of_run = |measured| vec![Reading { place: "the run".to_owned(), measured }];
     match expectation.quantity {
         Quantity::LostWrites => {
-            of_run(Measured::of(results::losses::lost_writes(&result.checks).map(|lost| lost as f64)))
+            let counting = losses::counting_lost_writes(&result.checks);
+            of_run(sum(counting.map(|check| check.lost)))
         }
-        Quantity::InventedWrites => of_run(sum_of_checks(result, |check| check.invented)),
+        Quantity::InventedWrites => {
+            of_run(sum(checks_of(result, &FINDING_INVENTED).map(|check| check.invented)))
+        }
         // A check in doubt has not seen all there is.
-        Quantity::Anomalies => of_run(sum_of_checks(result, |check| {
+        Quantity::Anomalies => of_run(sum(checks_of(result, &[check::list_append::NAME]).map(|check| {
             let doubtful = check.verdict == history::Verdict::Unknown;
             let kinds = check.counts.get(check::list_append::ANOMALIES)?;
             u64::try_from(*kinds).ok().filter(|_| !doubtful)
-        })),
+        }))),
         Quantity::LabCpuShare => of_run(Measured::of(result.lab.cpu_share_of_lab)),
         Quantity::TpmC => figures_of_orders(&loads, "tpmC", 1.0),
         Quantity::Efficiency => figures_of_orders(&loads, "efficiency_percent", 0.01),
@@ -139,9 +145,19 @@ pub(super) fn readings(
     }
 }
 
-fn sum_of_checks(result: &RunResult, pick: impl Fn(&CheckResult) -> Option<u64>) -> Measured {
-    let found: Vec<u64> = result.checks.iter().filter_map(pick).collect();
-    Measured::of((!found.is_empty()).then(|| found.iter().sum::<u64>() as f64))
+fn checks_of<'r>(result: &'r RunResult, names: &[&str]) -> impl Iterator<Item = &'r CheckResult> {
+    result.checks.iter().filter(move |check| names.contains(&check.name.as_str()))
+}
+
+/// What several checks have counted together; at least that where one of them could not tell, and nothing where that leaves 0.
+fn sum(counts: impl Iterator<Item = Option<u64>>) -> Measured {
+    let counts: Vec<Option<u64>> = counts.collect();
+    let known: u64 = counts.iter().flatten().sum();
+    match counts.iter().all(Option::is_some) {
+        true if !counts.is_empty() => Measured::Value(known as f64),
+        _ if known > 0 => Measured::Beyond(known as f64),
+        _ => Measured::Untold,
+    }
 }
 
 /// A figure that the standard makes from the number of new orders, of each load that has it.

@@ -401,6 +401,26 @@ fn the_run_as_a_whole_and_the_figures_of_a_standard_have_no_phase() {
 }
 
 #[test]
+fn what_one_check_could_not_count_is_not_none_because_another_found_none() {
+    let mut result = result();
+    let of = |name: &str, lost, invented| CheckResult {
+        acknowledged: Some(100),
+        lost,
+        invented,
+        ..CheckResult::new(name, Verdict::Unknown, "")
+    };
+    result.checks = vec![of("ledger", Some(3), None), of("last-writes", Some(0), Some(0))];
+    check_of(&result, "invented_writes: 0", "unknown: nothing");
+    result.checks[1].invented = Some(2);
+    check_of(&result, "invented_writes: 0", "fail: at least 2");
+    // Sums count where there is no ledger, each its own loads.
+    result.checks = vec![of("tpcb-sums", Some(3), None), of("last-writes", None, Some(0))];
+    check_of(&result, "lost_writes: < 5", "unknown: at least 3");
+    check_of(&result, "lost_writes: 0", "fail: at least 3");
+    check_of(&result, "invented_writes: 0", "pass: 0");
+}
+
+#[test]
 fn a_phase_that_the_run_did_not_reach_is_unknown() {
     let mut result = result();
     for load in &mut result.loads {
