@@ -95,6 +95,13 @@ impl RunResult {
         }
     }
 
+    /// From when on a load asked less than it was to, because it went on without an agent, seconds; none where it did not.
+    #[must_use]
+    pub fn asked_less_from_s(agents: &[AgentFacts], load: &str) -> Option<f64> {
+        let lost = agents.iter().filter(|agent| agent.load == load).filter_map(|agent| agent.lost.as_ref());
+        lost.filter(|lost| lost.went_on).map(|lost| lost.recorded_until_s.min(lost.at_s)).reduce(f64::min)
+    }
+
     /// Whether the loads ran as long as the schedule has it: figures of a run that was cut short are not those of a whole one.
     #[must_use]
     pub fn ran_to_its_end(&self) -> bool {

@@ -127,11 +127,11 @@ pub(super) fn readings(
             u64::try_from(*kinds).ok().filter(|_| !doubtful)
         }))),
         Quantity::LabCpuShare => of_run(Measured::of(result.lab.cpu_share_of_lab)),
-        Quantity::TpmC => figures_of_orders(&loads, "tpmC", 1.0),
-        Quantity::Efficiency => figures_of_orders(&loads, "efficiency_percent", 0.01),
+        Quantity::TpmC => figures_of_orders(result, &loads, ("tpmC", 1.0)),
+        Quantity::Efficiency => figures_of_orders(result, &loads, ("efficiency_percent", 0.01)),
         Quantity::Errors | Quantity::ErrorsOf(_) => of_run(errors(expectation, scenario, result, &loads)),
         Quantity::ErrorRate | Quantity::Throughput | Quantity::Latency(_) => {
-            by_phase(expectation, scenario, &loads)
+            by_phase(expectation, scenario, result, &loads)
         }
         Quantity::Recovery
         | Quantity::FirstSuccess
@@ -160,12 +160,20 @@ fn sum(counts: impl Iterator<Item = Option<u64>>) -> Measured {
     }
 }
 
+/// From when on a load asked less than the scenario has it: what it did then says nothing of the database.
+fn asked_less_from_s(result: &RunResult, load: &LoadResult) -> Option<f64> {
+    RunResult::asked_less_from_s(&result.agents, &load.name)
+}
+
 /// A figure that the standard makes from the number of new orders, of each load that has it.
-fn figures_of_orders(loads: &[&LoadResult], name: &str, factor: f64) -> Vec<Reading> {
+fn figures_of_orders(result: &RunResult, loads: &[&LoadResult], (name, factor): (&str, f64)) -> Vec<Reading> {
     let figure = |load: &&LoadResult| {
         let value = *load.measured.figures.get(name)? * factor;
         let orders = load.measured.operations.get(NEW_ORDER).map_or(0, |orders| orders.count);
-        let measured = Measured::of_operations(value, orders, SAMPLES_BEYOND_MIN);
+        let measured = match asked_less_from_s(result, load) {
+            Some(_) => Measured::Untold,
+            None => Measured::of_operations(value, orders, SAMPLES_BEYOND_MIN),
+        };
         Some(Reading { place: format!("load {}", load.name), measured })
     };
     loads.iter().filter_map(figure).collect()
@@ -231,11 +239,20 @@ fn has_a_second(phase: &PhaseResult) -> bool {
     phase.to_s - phase.from_s >= 1.0 || operations(&phase.measured) > 0
 }
 
-fn by_phase(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult]) -> Vec<Reading> {
+fn by_phase(
+    expectation: &Expectation,
+    scenario: &Scenario,
+    result: &RunResult,
+    loads: &[&LoadResult],
+) -> Vec<Reading> {
     let mut readings = Vec::new();
     for load in loads {
+        let asked_less_from_s = asked_less_from_s(result, load);
         if expectation.within == Within::WholeRun {
-            let measured = of_figures(&load.measured, expectation.quantity);
+            let measured = match asked_less_from_s {
+                Some(_) => Measured::Untold,
+                None => of_figures(&load.measured, expectation.quantity),
+            };
             readings.push(Reading { place: format!("load {}", load.name), measured });
             continue;
         }
@@ -243,7 +260,9 @@ fn by_phase(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult
             // A phase that the run did not reach has no figures.
             let phase = load.phases.get(place).filter(|phase| phase.name == name);
             let measured = phase
-                .filter(|phase| has_a_second(phase))
+                .filter(|phase| {
+                    has_a_second(phase) && asked_less_from_s.is_none_or(|from_s| from_s >= phase.to_s)
+                })
                 .map_or(Measured::Untold, |phase| of_figures(&phase.measured, expectation.quantity));
             readings.push(Reading { place: format!("load {}, phase {name}", load.name), measured });
         }
@@ -262,9 +281,10 @@ fn errors(
     let is_cut = !result.ran_to_its_end();
     let (mut stretches, mut may_be_more): (Vec<&LoadFigures>, bool) = (Vec::new(), false);
     for load in loads {
+        let asked_less_from_s = asked_less_from_s(result, load);
         if !matches!(expectation.within, Within::Phase(_)) {
             stretches.push(&load.measured);
-            may_be_more |= is_cut;
+            may_be_more |= is_cut || asked_less_from_s.is_some();
             continue;
         }
         for (place, name) in phases(expectation, scenario) {
@@ -273,6 +293,7 @@ fn errors(
             };
             stretches.push(&phase.measured);
             may_be_more |= is_cut && load.phases.len() == place + 1;
+            may_be_more |= asked_less_from_s.is_some_and(|from_s| from_s < phase.to_s);
         }
     }
     if stretches.iter().all(|figures| operations(figures) == 0) {

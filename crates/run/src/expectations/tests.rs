@@ -345,6 +345,37 @@ fn a_length_of_time_is_not_known_where_the_clock_of_a_lost_agent_was_not_compare
 }
 
 #[test]
+fn what_a_load_did_without_its_lost_agent_is_not_judged() {
+    let mut result = result();
+    for load in &mut result.loads {
+        for (phase, from_s) in load.phases.iter_mut().zip([0.0, 5.0, 15.0, 25.0]) {
+            (phase.from_s, phase.to_s) = (from_s, from_s + 10.0);
+        }
+    }
+    let lost = AgentLoss { at_s: 28.0, recorded_until_s: 27.0, why: "gone".to_owned(), went_on: true };
+    result.agents = vec![AgentFacts {
+        agent: "a1".to_owned(),
+        host: "load1".to_owned(),
+        load: "tpcb".to_owned(),
+        first_client: 0,
+        clients: 2,
+        clock: ClockFacts { off_by_at_most_us: Some(1.0), ..ClockFacts::default() },
+        late_s: 0.0,
+        cpu_s: None,
+        lost: Some(lost),
+    }];
+    check_of(&result, "tpcb.outage.throughput_per_s: \"> 50/s\"", "fail: 40.0/s");
+    check_of(&result, "tpcb.cut.throughput_per_s: \"> 70/s\"", "unknown: nothing");
+    check_of(&result, "tpcb.cut.latency_p99: < 50ms", "unknown: nothing");
+    check_of(&result, "tpcb.all.throughput_per_s: \"> 90/s\"", "unknown: nothing");
+    check_of(&result, "tpcb.cut.errors: < 20", "unknown: at least 10");
+    check_of(&result, "tpcb.errors: < 100", "fail: at least 1,010");
+    check_of(&result, "tpcc.cut.throughput_per_s: \"> 70/s\"", "fail: 60.0/s");
+    result.agents[0].load = "tpcc".to_owned();
+    check_of(&result, "tpmC: \"> 100\"", "unknown: nothing");
+}
+
+#[test]
 fn recovery_is_no_shorter_than_the_longest_gap() {
     check("tpcc.power-off.first_success: < 1s", "pass: 0.02 s");
     check("tpcc.power-off.recovery: < 1s", "fail: 4.50 s");

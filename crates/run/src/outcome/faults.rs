@@ -3,7 +3,7 @@
 //! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
 use faults::{FaultRecord, Finding, Struck};
-use history::{Receipt, Verdict};
+use history::{AgentFacts, Receipt, Verdict};
 use measure::recovery::Window;
 use results::{FaultLoadResult, FaultResult, RecoveryResult};
 
@@ -19,8 +19,12 @@ pub(super) struct Lost {
     pub(super) known: Vec<check::LostWrite>,
 }
 
-pub(super) fn fault_results(prepared: &Prepared, shown: &Shown, lost: &Lost) -> Vec<FaultResult> {
-    let (series, windows) = (damage::series(prepared, shown), damage::windows(shown));
+pub(super) fn fault_results(
+    (prepared, shown): (&Prepared, &Shown),
+    agents: &[AgentFacts],
+    lost: &Lost,
+) -> Vec<FaultResult> {
+    let (series, windows) = (damage::series(prepared, shown, agents), damage::windows(shown));
     let active: Vec<Option<Active>> = shown.faults.iter().map(Active::of).collect();
     let result = |(number, (fault, window)): (usize, (&FaultRecord, &Option<Window>))| {
         let loads = damage::by_load((number, fault), *window, &series, shown);

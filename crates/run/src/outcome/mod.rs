@@ -65,7 +65,7 @@ pub fn draw(
     let (checks, lost): (Vec<CheckResult>, Vec<Vec<check::LostWrite>>) =
         checked.into_iter().map(|check| (check.result, check.lost)).unzip();
     let lost = Lost { count: results::losses::lost_writes(&checks), known: lost.concat() };
-    let faults = fault_results(prepared, shown, &lost);
+    let faults = fault_results((prepared, shown), &agents, &lost);
     let modelled_syncs = modelled_syncs(scenario, prepared);
     let lab = LabResult {
         boot_s: prepared.lab.as_ref().map(|lab| lab.boot_s),
