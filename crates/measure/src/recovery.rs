@@ -5,9 +5,10 @@
 //! effect is told by their receipts, and what several loads add up to is for others. Pure.
 //!
 //! **Window.** A fault is charged with all that happens from its effect until the next one that takes effect is asked for,
-//! or until the loads are told to stop: its evidence comes a moment after it strikes. Faults that were asked for at the
-//! same moment share one window. Of a wait that began before
-//! the fault was asked for, only the part after that moment counts.
+//! or until the loads are told to stop: its evidence comes a moment after it strikes. A fault that was asked for before
+//! another had stood for [`SAME_MOMENT_S`] is no next one of it: nobody could tell the two apart, and they share one window.
+//! Of a wait that began before the fault was asked for, only the part after that moment counts. A wait that was no
+//! interruption yet when the next fault was asked for, and goes on, is the next one's: up to there it counts here.
 //!
 //! **Below.** Throughput is taken by whole seconds against the mean of the baseline's. A second is below 50 % when fewer
 //! than half as many operations succeeded in it. It is below 95 % when fewer than 95 % succeeded *and* it is slower than
@@ -41,6 +42,9 @@ pub const SPREAD_DEVIATIONS: f64 = 4.0;
 pub const SUSTAINED_SECONDS_MIN: u64 = 3;
 /// A wait that is no longer is no interruption, seconds.
 pub const INTERRUPTION_S: f64 = 0.25;
+/// Faults that are asked for so soon after another took effect strike at the same moment, seconds: in a shorter window
+/// there is neither a whole second nor an interruption.
+pub const SAME_MOMENT_S: f64 = INTERRUPTION_S;
 /// How many times as long as the longest wait of the baseline an interruption is at least.
 pub const INTERRUPTION_TIMES_BASELINE: f64 = 3.0;
 
@@ -54,6 +58,19 @@ pub struct Second {
     /// What was asked of the load in it, as a share of what was asked in the baseline: 1 for a load that does not
     /// change. None where the two cannot be compared, as with another number of clients.
     pub demand: Option<f64>,
+}
+
+impl Second {
+    /// What the baseline would make of what is asked in it, above zero; none where the two cannot be compared.
+    fn expected(&self, baseline_per_s: f64) -> Option<f64> {
+        let expected = self.demand.filter(|_| is_baseline(baseline_per_s))? * baseline_per_s;
+        (expected > 0.0).then_some(expected)
+    }
+
+    /// What succeeded in it as a share of that.
+    fn share_of(&self, baseline_per_s: f64) -> Option<f64> {
+        Some(self.successes as f64 / self.expected(baseline_per_s)?)
+    }
 }
 
 /// Throughput of the seconds before any fault.
@@ -122,9 +139,10 @@ pub struct Struck {
 pub fn windows(faults: &[Struck], ended_s: f64) -> Vec<Option<Window>> {
     let window = |fault: &Struck| {
         let effect_s = fault.effect_s?;
+        let took_effect = faults.iter().filter(|other| other.effect_s.is_some());
         let later =
-            faults.iter().filter(|other| other.asked_s > fault.asked_s && other.effect_s > Some(effect_s));
-        let end_s = later.map(|other| other.asked_s).fold(ended_s, f64::min).max(effect_s);
+            took_effect.map(|other| other.asked_s).filter(|asked_s| *asked_s > effect_s + SAME_MOMENT_S);
+        let end_s = later.fold(ended_s, f64::min).max(effect_s);
         Some(Window { asked_s: fault.asked_s, effect_s, end_s })
     };
     faults.iter().map(window).collect()
@@ -156,6 +174,10 @@ pub struct Damage {
     pub below_50_percent_s: Option<f64>,
     /// Whole seconds below 95 % of the baseline.
     pub below_95_percent_s: Option<f64>,
+    /// Whether the last whole second of the window is itself below 50 %, so that more may have followed.
+    pub is_below_50_percent_at_end: bool,
+    /// The same below 95 %.
+    pub is_below_95_percent_at_end: bool,
     /// Seconds from the effect to sustained recovery, 0 where nothing relapsed; absent, too, where it did not recover.
     pub sustained_s: Option<f64>,
     /// Operations that did not happen: what the seconds below 95 % fell short of the baseline.
@@ -165,7 +187,7 @@ pub struct Damage {
 /// What a fault did to a load in its window.
 #[must_use]
 pub fn damage(load: &LoadRecord, window: &Window) -> Damage {
-    let waits = load.waits.map(|waits| overlapping(waits, window));
+    let waits = load.waits.map(|waits| overlapping(waits, window, load.baseline_wait_s));
     let longest_wait = waits.as_ref().and_then(|waits| longest(waits));
     let interruptions = waits.as_ref().map(|waits| {
         waits.iter().filter(|wait| is_interruption(wait.length_s(), load.baseline_wait_s)).collect::<Vec<_>>()
@@ -181,6 +203,8 @@ pub fn damage(load: &LoadRecord, window: &Window) -> Damage {
     };
     damage.below_50_percent_s = Some(low.below_50_percent.len() as f64);
     damage.below_95_percent_s = Some(low.below_95_percent.len() as f64);
+    damage.is_below_50_percent_at_end = low.below_50_percent.last() == Some(&low.last);
+    damage.is_below_95_percent_at_end = low.below_95_percent.last() == Some(&low.last);
     damage.lost_operations = Some(low.missing);
     damage.sustained_s = interruptions.and_then(|interruptions| {
         let interrupted_until_s = interruptions.iter().map(|wait| wait.to_s).fold(window.effect_s, f64::max);
@@ -220,10 +244,18 @@ pub fn longest_within(waits: &[Wait], from_s: f64, to_s: f64) -> Option<Wait> {
     longest(&cut.collect::<Vec<_>>())
 }
 
-/// The waits a window is charged with: those that reach into it, without what lies before the fault was asked for.
-fn overlapping(waits: &[Wait], window: &Window) -> Vec<Wait> {
+/// The waits a window is charged with: those that reach into it, without what lies before the fault was asked for, nor
+/// what the next fault made of an ordinary wait.
+fn overlapping(waits: &[Wait], window: &Window, baseline_wait_s: Option<f64>) -> Vec<Wait> {
     let reaches = |wait: &&Wait| wait.to_s > window.effect_s && wait.from_s < window.end_s;
-    let cut = |wait: &Wait| Wait { from_s: wait.from_s.max(window.asked_s), ..*wait };
+    let cut = |wait: &Wait| {
+        let from_s = wait.from_s.max(window.asked_s);
+        let goes_on = wait.to_s > window.end_s;
+        if goes_on && !is_interruption(window.end_s - from_s, baseline_wait_s) {
+            return Wait { from_s, to_s: window.end_s, is_open: false };
+        }
+        Wait { from_s, ..*wait }
+    };
     waits.iter().filter(reaches).map(cut).collect()
 }
 
@@ -232,6 +264,8 @@ struct LowSeconds {
     below_50_percent: Vec<u64>,
     below_95_percent: Vec<u64>,
     missing: f64,
+    /// The window's last whole second.
+    last: u64,
 }
 
 impl LowSeconds {
@@ -243,7 +277,8 @@ impl LowSeconds {
         if first >= end {
             return Err(Incomparable::NoWholeSecond);
         }
-        let mut low = LowSeconds { below_50_percent: Vec::new(), below_95_percent: Vec::new(), missing: 0.0 };
+        let (below_50_percent, below_95_percent) = (Vec::new(), Vec::new());
+        let mut low = LowSeconds { below_50_percent, below_95_percent, missing: 0.0, last: end - 1 };
         let within = load.seconds.iter().filter(|second| (first..end).contains(&second.second));
         let mut seen = 0;
         for second in within {
@@ -271,54 +306,57 @@ impl LowSeconds {
 }
 
 /// Seconds from the moment a fault took effect to the end of the first whole second, begun at or after that
-/// moment, in which at least 95 % of the baseline succeeded, whatever follows.
+/// moment, in which at least 95 % of the baseline succeeded, whatever follows; of what the baseline would make of what is
+/// asked in that second, where that changes.
 ///
-/// `None` when that never happened in the series, or when there is no baseline (0, or not a number). A fault
-/// that never pushed throughput below 95 % thus reads as between one and two seconds: the resolution of the
-/// measure.
+/// `None` when that never happened in the series, when a second comes first that cannot be compared, or when there is no
+/// baseline (0, or not a number). A fault that never pushed throughput below 95 % thus reads as between one and two
+/// seconds: the resolution of the measure.
 #[must_use]
-pub fn back_to_95_percent(series: &[(u64, u64)], baseline_per_s: f64, took_effect_s: f64) -> Option<f64> {
-    if !is_baseline(baseline_per_s) {
-        return None;
+pub fn back_to_95_percent(seconds: &[Second], baseline_per_s: f64, took_effect_s: f64) -> Option<f64> {
+    for second in seconds.iter().filter(|second| second.second as f64 >= took_effect_s) {
+        if second.share_of(baseline_per_s)? >= RECOVERED_SHARE {
+            return Some(second.second as f64 + 1.0 - took_effect_s);
+        }
     }
-    let enough = |count: u64| count as f64 >= RECOVERED_SHARE * baseline_per_s;
-    series
-        .iter()
-        .find(|(second, count)| *second as f64 >= took_effect_s && enough(*count))
-        .map(|(second, _)| *second as f64 + 1.0 - took_effect_s)
+    None
 }
 
 /// Throughput in the slowest second that lies wholly within `from_s..=to_s`, as a share of the baseline's. `None` when there is no
-/// baseline or no such second.
+/// baseline or no such second, or one of them cannot be compared.
 #[must_use]
 pub fn throughput_ratio_lowest(
-    series: &[(u64, u64)],
+    seconds: &[Second],
     baseline_per_s: f64,
     from_s: f64,
     to_s: f64,
 ) -> Option<f64> {
-    let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
-    let counts = series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count);
-    let lowest = counts.min().filter(|_| is_baseline(baseline_per_s))?;
-    Some(lowest as f64 / baseline_per_s)
+    let shares = within(seconds, from_s, to_s).map(|second| second.share_of(baseline_per_s));
+    shares.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
 }
 
-/// Mean throughput over the seconds that lie wholly within `from_s..=to_s`, as a share of the baseline's.
-/// `None` when there is no baseline or no such second.
+/// Throughput over the seconds that lie wholly within `from_s..=to_s`, as a share of the baseline's: of what the baseline
+/// would make of what is asked in them, where that changes. `None` when there is no baseline or no such second, or one of
+/// them cannot be compared.
 #[must_use]
 pub fn throughput_ratio_during(
-    series: &[(u64, u64)],
+    seconds: &[Second],
     baseline_per_s: f64,
     from_s: f64,
     to_s: f64,
 ) -> Option<f64> {
-    if !is_baseline(baseline_per_s) {
-        return None;
+    let (mut successes, mut expected) = (0.0, 0.0);
+    for second in within(seconds, from_s, to_s) {
+        successes += second.successes as f64;
+        expected += second.expected(baseline_per_s)?;
     }
-    let within = |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
-    let counts: Vec<f64> =
-        series.iter().filter(|(second, _)| within(*second)).map(|(_, count)| *count as f64).collect();
-    (!counts.is_empty()).then(|| counts.iter().sum::<f64>() / counts.len() as f64 / baseline_per_s)
+    (expected > 0.0).then(|| successes / expected)
+}
+
+/// The seconds that lie wholly within a stretch.
+fn within(seconds: &[Second], from_s: f64, to_s: f64) -> impl Iterator<Item = &Second> {
+    let is_within = move |second: u64| second as f64 >= from_s && second as f64 + 1.0 <= to_s;
+    seconds.iter().filter(move |second| is_within(second.second))
 }
 
 fn is_baseline(baseline_per_s: f64) -> bool {

@@ -116,6 +116,10 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
     let uneven =
         |load: &FaultLoadResult| matches!(load.incomparable, Some(Incomparable::UnevenBaseline { .. }));
     let doubt = if fault.loads.iter().any(uneven) { " (the baseline is uneven)" } else { "" };
+    // What goes on up to the end of the time that counts for the fault is no longer counted after it.
+    let at_least = |goes_on: fn(&FaultLoadResult) -> bool| {
+        if fault.loads.iter().any(goes_on) { "at least " } else { "" }
+    };
     for (name, value) in [
         ("Affected", hits),
         ("Nodes affected", nodes),
@@ -128,11 +132,18 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         ("Sustained recovery after", back_for_good(fault)),
         (
             "Below 95 % of the baseline",
-            fault
-                .below_95_percent_s
-                .map_or_else(|| format!("unknown: {}", interruption::why_unknown(fault)), format::seconds),
+            fault.below_95_percent_s.map_or_else(
+                || format!("unknown: {}", interruption::why_unknown(fault)),
+                |low_s| at_least(|load| load.below_95_percent_at_end).to_owned() + &format::seconds(low_s),
+            ),
         ),
-        ("Below 50 % of the baseline", moment(fault.below_50_percent_s, "unknown")),
+        (
+            "Below 50 % of the baseline",
+            fault.below_50_percent_s.map_or_else(
+                || "unknown".to_owned(),
+                |low_s| at_least(|load| load.below_50_percent_at_end).to_owned() + &format::seconds(low_s),
+            ),
+        ),
         (
             "Throughput meanwhile",
             fault.throughput_ratio_during.map_or_else(

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Event, EventKind, LoadFacts, PhaseFacts, RunFacts, Verdict};
+use history::{Event, EventKind, LoadFacts, PhaseFacts, RunFacts, Verdict, WARM_UP};
 use measure::TimelineRow;
 use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
@@ -25,8 +25,12 @@ const CPU_PARTS: [&str; 5] = ["database", "load", "fabric", "disk", "other"];
 /// The key under which errors stand whose class the timeline does not tell.
 const UNCLASSIFIED: &str = "unclassified";
 
-/// What the files still tell; nothing when not even the run's first event is there.
-pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult> {
+/// What the files still tell; nothing when not even the run's first event is there. Of a timeline of which lines are missing
+/// nobody knows whether a second was slow.
+pub(crate) fn result(
+    events: &[Event],
+    (rows, is_timeline_damaged): (&[TimelineRow], bool),
+) -> Option<RunResult> {
     let facts = events.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted { facts } => Some((**facts).clone()),
         _ => None,
@@ -71,8 +75,10 @@ pub(crate) fn result(events: &[Event], rows: &[TimelineRow]) -> Option<RunResult
     let recorded_until_s = by_second::recorded_until(&loads) as f64;
     let phases = phases(events, recorded_until_s);
     result.loads = result.facts.loads.iter().map(|load| load_result(load, &phases, rows)).collect();
-    result.faults = faults(events);
-    consequences(&mut result.faults, &loads, &phases, recorded_until_s);
+    result.faults = faults(events, &result.facts.loads);
+    if !is_timeline_damaged {
+        consequences(&mut result.faults, &loads, &phases, recorded_until_s);
+    }
     Some(result)
 }
 
@@ -122,7 +128,7 @@ fn load_result(load: &LoadFacts, phases: &[PhaseFacts], rows: &[TimelineRow]) ->
         ..LoadResult::default()
     };
     let mut length_s = 0.0;
-    for phase in phases.iter().filter(|phase| phase.name != "warm-up") {
+    for phase in phases.iter().filter(|phase| !phase.name.starts_with(WARM_UP)) {
         length_s += phase.to_s - phase.from_s;
         total.measured.transactions = total.measured.transactions.saturating_add(phase.measured.transactions);
         total.measured.latency_us.max = total.measured.latency_us.max.max(phase.measured.latency_us.max);
@@ -183,8 +189,9 @@ fn phase_result(load: &LoadFacts, phase: &PhaseFacts, rows: &[TimelineRow]) -> P
 }
 
 /// Faults by number, from the events about them.
-fn faults(events: &[Event]) -> Vec<FaultResult> {
+fn faults(events: &[Event], loads: &[LoadFacts]) -> Vec<FaultResult> {
     let mut faults: BTreeMap<usize, FaultResult> = BTreeMap::new();
+    let mut answered: BTreeMap<usize, BTreeMap<&str, f64>> = BTreeMap::new();
     for event in events {
         match &event.kind {
             EventKind::FaultAsked { fault, kind, target, hits, nodes } => {
@@ -210,14 +217,17 @@ fn faults(events: &[Event]) -> Vec<FaultResult> {
                     fault.receipt.evidence.extend(receipt.evidence.iter().cloned());
                 }
             }
-            EventKind::FirstSuccess { fault, after_s, .. } => {
-                if let Some(fault) = faults.get_mut(fault) {
-                    let of_others = fault.recovery_s.first_success.unwrap_or(0.0);
-                    fault.recovery_s.first_success = Some(of_others.max(*after_s));
-                }
+            EventKind::FirstSuccess { fault, load, after_s } => {
+                answered.entry(*fault).or_default().insert(load, *after_s);
             }
             _ => {}
         }
+    }
+    for (number, fault) in &mut faults {
+        let of_loads = loads.iter().map(|load| answered.get(number)?.get(load.name.as_str()).copied());
+        // A load that had no success yet may be the slowest.
+        let all = of_loads.collect::<Option<Vec<f64>>>().unwrap_or_default();
+        fault.recovery_s.first_success = all.into_iter().reduce(f64::max);
     }
     // A fault that was never seen to heal has only half its receipt.
     for fault in faults.values_mut().filter(|fault| fault.healed_s.is_none()) {
@@ -244,9 +254,8 @@ fn consequences(
         let Some(window) = window else { continue };
         let stood_until_s = fault.healed_s.unwrap_or(recorded_until_s).min(recorded_until_s);
         let load_result = |load: &LoadSeconds| {
-            let count = |second: u64| load.seconds.get(&second).map_or(0, |values| values.count);
             let series: Vec<(u64, u64)> =
-                (0..recorded_until_s as u64).map(|second| (second, count(second))).collect();
+                load.seconds.iter().map(|(second, values)| (*second, values.count)).collect();
             let baseline = Baseline::of(&series, baseline.from_s, baseline.to_s).ok()?;
             // What was asked of the load is not in the files either: it is taken not to have changed.
             let as_asked = |(second, successes)| Second { second, successes, demand: Some(1.0) };
@@ -255,16 +264,18 @@ fn consequences(
                 LoadRecord { seconds: &seconds, waits: None, baseline: Ok(baseline), baseline_wait_s: None };
             let damage = recovery::damage(&record, &window);
             let ratio =
-                recovery::throughput_ratio_during(&series, baseline.per_s, window.effect_s, stood_until_s);
+                recovery::throughput_ratio_during(&seconds, baseline.per_s, window.effect_s, stood_until_s);
             Some(FaultLoadResult {
                 load: load.name.clone(),
                 below_50_percent_s: damage.below_50_percent_s,
                 below_95_percent_s: damage.below_95_percent_s,
+                below_50_percent_at_end: damage.is_below_50_percent_at_end,
+                below_95_percent_at_end: damage.is_below_95_percent_at_end,
                 below_95_percent_per_s: baseline.below_95_percent_per_s.ok(),
                 incomparable: damage.incomparable,
                 recovery_s: RecoveryResult {
                     back_to_95_percent: recovery::back_to_95_percent(
-                        &series,
+                        &seconds,
                         baseline.per_s,
                         window.effect_s,
                     ),
@@ -273,7 +284,7 @@ fn consequences(
                 lost_operations: damage.lost_operations,
                 throughput_ratio_during: ratio,
                 throughput_ratio_lowest: recovery::throughput_ratio_lowest(
-                    &series,
+                    &seconds,
                     baseline.per_s,
                     window.effect_s,
                     stood_until_s,

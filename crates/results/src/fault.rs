@@ -131,6 +131,12 @@ pub struct FaultLoadResult {
     pub below_50_percent_s: Option<f64>,
     /// Whole seconds below 95 % of the baseline.
     pub below_95_percent_s: Option<f64>,
+    /// Whether the last of these seconds below 50 % is the last second that counts for the fault: more may have followed.
+    #[serde(default)]
+    pub below_50_percent_at_end: bool,
+    /// The same below 95 %.
+    #[serde(default)]
+    pub below_95_percent_at_end: bool,
     /// The throughput below which a second counted as below 95 %, which allows for the baseline's own spread.
     pub below_95_percent_per_s: Option<f64>,
     /// Where seconds below 50 % and 95 % are not known: why, with `why` one of `no-baseline`, `idle-baseline`,

@@ -55,7 +55,7 @@ pub struct DistributionResult {
     pub figure: String,
     /// `s`, `us`, `per_s`, `count`; empty where the figure's name says it.
     pub unit: String,
-    /// Runs that left a result.
+    /// Runs that left a result and were not cut short.
     pub runs: usize,
     /// Of these, the runs that have such a figure: one that never recovered has no recovery time.
     pub runs_with_value: usize,

@@ -11,6 +11,9 @@ use crate::load::LoadResult;
 use crate::prediction::PredictionResult;
 use crate::volume::VolumeResult;
 
+/// What the moments at which the same phase was planned to end and ended may differ by for their rounding, seconds.
+const WITHIN_THE_END_S: f64 = 0.5;
+
 /// The whole of `result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -90,6 +93,23 @@ impl RunResult {
             lab: LabResult::default(),
             facts,
         }
+    }
+
+    /// From when on a load asked less than it was to, because it went on without an agent, seconds; none where it did not.
+    #[must_use]
+    pub fn asked_less_from_s(agents: &[AgentFacts], load: &str) -> Option<f64> {
+        let lost = agents.iter().filter(|agent| agent.load == load).filter_map(|agent| agent.lost.as_ref());
+        lost.filter(|lost| lost.went_on).map(|lost| lost.recorded_until_s.min(lost.at_s)).reduce(f64::min)
+    }
+
+    /// Whether the loads ran as long as the schedule has it: figures of a run that was cut short are not those of a whole one.
+    #[must_use]
+    pub fn ran_to_its_end(&self) -> bool {
+        let Some(end_s) = self.facts.phases.last().map(|phase| phase.to_s) else { return true };
+        let reached = |load: &LoadResult| {
+            load.phases.last().is_some_and(|phase| phase.to_s + WITHIN_THE_END_S >= end_s)
+        };
+        self.loads.iter().all(reached)
     }
 }
 

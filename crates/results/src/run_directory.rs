@@ -130,7 +130,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         None => Vec::new(),
     };
     let is_derived = recorded.is_none();
-    let result = match recorded.or_else(|| derive::result(&events, &timeline)) {
+    let result = match recorded.or_else(|| derive::result(&events, (&timeline, is_timeline_damaged))) {
         Some(result) => result,
         None => return Err(ReadError::NothingKnown { path: directory.to_owned(), notes }),
     };

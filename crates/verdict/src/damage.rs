@@ -4,18 +4,17 @@
 //! known. What a gap, a low second and a recovery are is [`measure::recovery`]'s business.
 
 use faults::FaultRecord;
-use history::BASELINE;
+use history::{AgentFacts, BASELINE};
 use load::{Asked, FirstSuccess, LoadPlan};
 use measure::Wait;
 use measure::recovery::{self, Baseline, Incomparable, LoadRecord, Second, Struck, Window};
-use results::{FaultLoadResult, RecoveryResult};
+use results::{FaultLoadResult, RecoveryResult, RunResult};
 
 use crate::shown::{Planned, Shown};
 
 /// One load as it was recorded.
 pub(crate) struct LoadSeries {
     name: String,
-    series: Vec<(u64, u64)>,
     seconds: Vec<Second>,
     /// None where the record does not reach to the end of the run.
     waits: Option<Vec<Wait>>,
@@ -24,7 +23,7 @@ pub(crate) struct LoadSeries {
 }
 
 /// Every load of the run, in the scenario's order.
-pub(crate) fn series(planned: &Planned<'_>, shown: &Shown) -> Vec<LoadSeries> {
+pub(crate) fn series(planned: &Planned<'_>, shown: &Shown, agents: &[AgentFacts]) -> Vec<LoadSeries> {
     let baseline = planned.facts.phases.iter().find(|phase| phase.name == BASELINE);
     let baseline = baseline.map(|phase| (phase.from_s, phase.to_s));
     let one = |facts: &history::LoadFacts| {
@@ -35,7 +34,14 @@ pub(crate) fn series(planned: &Planned<'_>, shown: &Shown) -> Vec<LoadSeries> {
         let waits = shown.recorded.waits.get(&facts.name).filter(|_| is_whole);
         let waits = waits.map(|waits| until(waits, shown.ended_s));
         let plan = planned.plans.iter().find(|plan| plan.name == facts.name);
-        let demand = |second: u64| demand(plan?, baseline?, (second as f64, second as f64 + 1.0));
+        let asked_less_from_s = RunResult::asked_less_from_s(agents, &facts.name);
+        let demand = |second: u64| {
+            let (baseline, stretch) = (baseline?, (second as f64, second as f64 + 1.0));
+            match asked_less_from_s {
+                Some(from_s) if is_other_load(from_s, baseline, stretch) => None,
+                _ => demand(plan?, baseline, stretch),
+            }
+        };
         LoadSeries {
             name: facts.name.clone(),
             seconds: series
@@ -52,7 +58,6 @@ pub(crate) fn series(planned: &Planned<'_>, shown: &Shown) -> Vec<LoadSeries> {
             baseline_wait_s: baseline.zip(waits.as_ref()).and_then(|((from_s, to_s), waits)| {
                 recovery::longest_within(waits, from_s, to_s).map(|wait| wait.length_s())
             }),
-            series,
             waits,
         }
     };
@@ -69,6 +74,11 @@ fn until(waits: &[Wait], ended_s: f64) -> Vec<Wait> {
             is_open: wait.is_open || wait.to_s > ended_s,
         })
         .collect()
+}
+
+/// Whether a load asked less in a stretch than in the baseline, because it went on without an agent from then on.
+fn is_other_load(from_s: f64, baseline: (f64, f64), stretch: (f64, f64)) -> bool {
+    from_s > baseline.0 && from_s < stretch.1
 }
 
 /// What a load is asked in a stretch, as a share of what it is asked in the baseline. Of a closed loop only the same
@@ -118,6 +128,8 @@ pub(crate) fn by_load(
             interrupted: damage.is_interrupted,
             below_50_percent_s: damage.below_50_percent_s,
             below_95_percent_s: damage.below_95_percent_s,
+            below_50_percent_at_end: damage.is_below_50_percent_at_end,
+            below_95_percent_at_end: damage.is_below_95_percent_at_end,
             below_95_percent_per_s: load
                 .baseline
                 .ok()
@@ -126,15 +138,15 @@ pub(crate) fn by_load(
             recovery_s: RecoveryResult {
                 first_success,
                 back_to_95_percent: per_s
-                    .and_then(|per_s| recovery::back_to_95_percent(&load.series, per_s, window.effect_s)),
+                    .and_then(|per_s| recovery::back_to_95_percent(&load.seconds, per_s, window.effect_s)),
                 sustained: damage.sustained_s,
             },
             lost_operations: damage.lost_operations,
             throughput_ratio_during: per_s.and_then(|per_s| {
-                recovery::throughput_ratio_during(&load.series, per_s, window.effect_s, stood_until_s)
+                recovery::throughput_ratio_during(&load.seconds, per_s, window.effect_s, stood_until_s)
             }),
             throughput_ratio_lowest: per_s.and_then(|per_s| {
-                recovery::throughput_ratio_lowest(&load.series, per_s, window.effect_s, stood_until_s)
+                recovery::throughput_ratio_lowest(&load.seconds, per_s, window.effect_s, stood_until_s)
             }),
         }
     };
@@ -200,6 +212,14 @@ mod tests {
         let recorded = [first(0, 45.25), first(1, 44.75)];
         let of = |load, number| first_success(&recorded, (number, load), 45.0);
         assert_eq!((of("tpcb", 0), of("tpcb", 1), of("ledger", 1)), (None, Some(29.98), None));
+    }
+
+    #[test]
+    fn seconds_after_the_loss_of_an_agent_are_no_share_of_a_baseline_that_had_it() {
+        let of = |from_s, second| is_other_load(from_s, (5.0, 15.0), (second, second + 1.0));
+        assert_eq!((of(20.5, 19.0), of(20.5, 20.0), of(20.5, 30.0)), (false, true, true));
+        // Nor where it was lost amid the baseline; one that was lost before is missing in both.
+        assert_eq!((of(9.0, 30.0), of(3.0, 30.0)), (true, false));
     }
 
     #[test]

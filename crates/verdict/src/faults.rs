@@ -3,7 +3,7 @@
 //! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
 use faults::{FaultRecord, Finding, Struck};
-use history::{Receipt, Verdict};
+use history::{AgentFacts, Receipt, Verdict};
 use measure::recovery::Window;
 use results::{FaultLoadResult, FaultResult, RecoveryResult};
 
@@ -18,8 +18,12 @@ pub(crate) struct Lost {
     pub(crate) known: Vec<check::LostWrite>,
 }
 
-pub(crate) fn fault_results(planned: &Planned<'_>, shown: &Shown, lost: &Lost) -> Vec<FaultResult> {
-    let (series, windows) = (damage::series(planned, shown), damage::windows(shown));
+pub(crate) fn fault_results(
+    (planned, shown): (&Planned<'_>, &Shown),
+    agents: &[AgentFacts],
+    lost: &Lost,
+) -> Vec<FaultResult> {
+    let (series, windows) = (damage::series(planned, shown, agents), damage::windows(shown));
     let active: Vec<Option<Active>> = shown.faults.iter().map(Active::of).collect();
     let result = |(number, (fault, window)): (usize, (&FaultRecord, &Option<Window>))| {
         let loads = damage::by_load((number, fault), *window, &series, shown);

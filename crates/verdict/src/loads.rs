@@ -13,6 +13,9 @@ use results::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 
 use crate::shown::{Planned, Shown};
 
+/// What the end of a run may lie before a whole second for its rounding alone.
+const ROUNDING_S: f64 = 0.001;
+
 fn latency(figures: &LatencyFigures) -> LatencyUs {
     LatencyUs {
         mean: figures.mean_us,
@@ -59,6 +62,12 @@ fn phases_that_were(phases: &[PhaseFacts], ended_s: f64) -> Vec<PhaseFacts> {
     begun.map(|phase| PhaseFacts { to_s: phase.to_s.min(ended_s), ..phase.clone() }).collect()
 }
 
+/// The end of what was recorded of a stretch: a second that had only begun when the loads were told to stop is not a
+/// measured one.
+fn recorded_until((from_s, to_s): (f64, f64), ended_s: f64) -> f64 {
+    to_s.min((ended_s + ROUNDING_S).floor()).max(from_s)
+}
+
 /// The same with what was asked of the load meanwhile: clients of a closed loop, or the rate of an open one.
 #[must_use]
 pub fn with_demand(plan: &LoadPlan, (from_s, to_s): (f64, f64), figures: LoadFigures) -> LoadFigures {
@@ -86,6 +95,7 @@ pub(crate) fn load_result(load: &scenario::Load, planned: &Planned<'_>, shown: &
     let counts_for_itself =
         plan.is_some_and(|plan| !plan.workload.figures(&BTreeMap::new(), 1.0, 1).is_empty());
     let measured = |from_s: f64, to_s: f64, is_whole: bool| {
+        let to_s = recorded_until((from_s, to_s), shown.ended_s);
         let figures = shown.recorded.timeline.summarize(&load.name, from_s, to_s).unwrap_or_default();
         let mut figures = load_figures(&figures, transaction);
         let Some(plan) = plan else { return figures };
@@ -97,8 +107,9 @@ pub(crate) fn load_result(load: &scenario::Load, planned: &Planned<'_>, shown: &
         with_demand(plan, (from_s, to_s), figures)
     };
     let phases = phases_that_were(&planned.facts.phases, shown.ended_s);
-    let from_s =
-        phases.iter().find(|phase| !phase.name.starts_with(WARM_UP)).map_or(0.0, |phase| phase.from_s);
+    // As planned: a run that ended in its warm-up has no figures beside it.
+    let judged = planned.facts.phases.iter().find(|phase| !phase.name.starts_with(WARM_UP));
+    let from_s = judged.map_or(0.0, |phase| phase.from_s);
     let of_phase = |phase: &PhaseFacts| PhaseResult {
         name: phase.name.clone(),
         from_s: phase.from_s,
@@ -112,5 +123,22 @@ pub(crate) fn load_result(load: &scenario::Load, planned: &Planned<'_>, shown: &
         phases: phases.iter().map(of_phase).collect(),
         first_errors: shown.recorded.first_errors.get(&load.name).cloned().unwrap_or_default(),
         ended_early: shown.ended_early.get(&load.name).cloned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_that_had_only_begun_at_the_end_is_not_measured_as_a_whole_one() {
+        let check = |stretch, ended_s, expected: f64| assert_eq!(recorded_until(stretch, ended_s), expected);
+        check((5.0, 35.0), 35.0004, 35.0);
+        check((5.0, 35.0), 34.9999, 35.0);
+        check((5.0, 20.0), 35.7, 20.0);
+        check((20.0, 27.7), 27.7, 27.0);
+        check((30.0, 35.5), 35.5004, 35.0);
+        check((20.0, 20.7), 20.7, 20.0);
+        check((20.003, 20.7), 20.7, 20.003);
     }
 }

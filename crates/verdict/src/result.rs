@@ -67,7 +67,7 @@ pub fn draw(
     let lab = shown.lab.as_ref();
     let mut result = RunResult {
         checks,
-        faults: fault_results(planned, shown, &lost),
+        faults: fault_results((planned, shown), &agents, &lost),
         lab: lab_result(planned, shown, (&loads, &agents), events),
         loads,
         volumes: lab.map(|lab| lab.volumes.clone()).unwrap_or_default(),

@@ -4,6 +4,7 @@
 
 use history::AgentFacts;
 use history::BASELINE;
+use history::PhaseFacts;
 use history::WARM_UP;
 use history::{Event, EventKind};
 use history::{Receipt, Verdict};
@@ -34,12 +35,7 @@ pub(crate) fn all_warnings(
     for (load, facts) in loads.iter().zip(&planned.facts.loads) {
         if let Some(baseline) = baseline {
             let series = shown.recorded.timeline.throughput(&load.name, &facts.transaction);
-            let counts: Vec<u64> = series
-                .iter()
-                .filter(|(second, _)| *second as f64 >= baseline.from_s && (*second as f64) < baseline.to_s)
-                .map(|(_, count)| *count)
-                .collect();
-            doubts.extend(warnings::baseline_doubt(&load.name, &counts));
+            doubts.extend(warnings::baseline_doubt(&load.name, &whole_seconds(&series, baseline)));
         }
         if let Some(open_loop) = shown.recorded.open_loops.get(&load.name) {
             let late_us_p99 = open_loop.lateness.value_at_quantile(0.99);
@@ -63,6 +59,12 @@ pub(crate) fn all_warnings(
     found.extend(links_in_doubt(lab.and_then(|lab| lab.links.as_ref())));
     found.extend(lab.and_then(|lab| lost_unseen(lab.packets_lost_on_the_way_in)));
     found
+}
+
+/// What succeeded in the whole seconds of a phase: one that it shares with the next may be a fault's.
+fn whole_seconds(series: &[(u64, u64)], phase: &PhaseFacts) -> Vec<u64> {
+    let is_whole = |second: u64| second as f64 >= phase.from_s && second as f64 + 1.0 <= phase.to_s;
+    series.iter().filter(|(second, _)| is_whole(*second)).map(|(_, count)| *count).collect()
 }
 
 /// No link has lost these, and no figure counts them.
@@ -90,6 +92,13 @@ fn links_in_doubt(links: Option<&Receipt>) -> Option<WarningResult> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_second_in_which_the_baseline_ends_and_the_fault_strikes_is_none_of_the_baseline() {
+        let phase = PhaseFacts { name: BASELINE.to_owned(), from_s: 1.5, to_s: 4.5 };
+        let series = [(0, 9), (1, 9), (2, 100), (3, 101), (4, 40), (5, 0)];
+        assert_eq!(whole_seconds(&series, &phase), [100, 101]);
+    }
 
     #[test]
     fn packets_that_the_network_never_had_are_warned_of() {

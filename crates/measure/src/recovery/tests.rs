@@ -20,10 +20,10 @@ fn series(counts: &[u64]) -> Vec<(u64, u64)> {
 
 #[test]
 fn the_slowest_second_is_one_that_lies_wholly_within_and_nothing_where_there_is_none() {
-    let series = [(4, 100), (5, 10), (6, 55), (7, 66), (8, 90)];
-    let lowest = |from_s, to_s| throughput_ratio_lowest(&series, 100.0, from_s, to_s);
+    let seconds = seconds(&[0, 0, 0, 0, 100, 10, 55, 66, 90]);
+    let lowest = |from_s, to_s| throughput_ratio_lowest(&seconds, 100.0, from_s, to_s);
     assert_eq!((lowest(5.5, 8.0), lowest(5.0, 8.0), lowest(6.5, 6.9)), (Some(0.55), Some(0.1), None));
-    assert_eq!(throughput_ratio_lowest(&series, 0.0, 5.0, 8.0), None);
+    assert_eq!(throughput_ratio_lowest(&seconds, 0.0, 5.0, 8.0), None);
 }
 
 fn wait(from_s: f64, to_s: f64) -> Wait {
@@ -96,7 +96,7 @@ fn an_outage_counts_second_by_second_and_recovery_begins_after_its_last() {
 fn the_first_second_back_is_no_recovery_where_another_outage_follows() {
     // What the issue shows: 118, 0, 93. The planted defect is the first success.
     check(&[118, 0, 93, 100, 100, 100], (1.0, 2.0), Some(3.0), 107.0);
-    assert_eq!(back_to_95_percent(&series(&[100, 100, 100, 100, 100, 118, 0, 93]), 100.0, 5.0), Some(1.0));
+    assert_eq!(back_to_95_percent(&seconds(&[100, 100, 100, 100, 100, 118, 0, 93]), 100.0, 5.0), Some(1.0));
 }
 
 #[test]
@@ -110,6 +110,19 @@ fn a_load_that_never_comes_back_or_only_at_the_very_end_has_not_recovered() {
     check(&[0, 0, 0, 0], (4.0, 4.0), None, 400.0);
     check(&[0, 0, 100, 100], (2.0, 2.0), None, 200.0);
     check(&[0, 0, 100, 100, 100], (2.0, 2.0), Some(2.0), 200.0);
+}
+
+#[test]
+fn seconds_that_are_low_up_to_the_end_are_known_to_be() {
+    let at_end = |counts: &[u64]| {
+        let found = damage_of(counts);
+        (found.is_below_50_percent_at_end, found.is_below_95_percent_at_end)
+    };
+    assert_eq!(at_end(&[0, 0, 0, 0]), (true, true));
+    assert_eq!(at_end(&[0, 0, 60]), (false, true));
+    assert_eq!(at_end(&[0, 0, 100]), (false, false));
+    assert_eq!(damage_between(&[100, 100, 100, 100, 100, 0, 100], 5.0, 6.5).below_50_percent_s, Some(1.0));
+    assert!(damage_between(&[100, 100, 100, 100, 100, 0, 100], 5.0, 6.5).is_below_50_percent_at_end);
 }
 
 #[test]
@@ -199,6 +212,58 @@ fn a_gap_that_begins_before_the_evidence_of_the_next_fault_is_not_the_earlier_on
 }
 
 #[test]
+fn faults_struck_one_right_after_the_other_share_one_window_until_the_next() {
+    let struck = |asked_s, effect_s| Struck { asked_s, effect_s: Some(effect_s) };
+    // Two faults of one moment of the schedule: each is asked for on the clock, the second after the first took effect.
+    let found = windows(&[struck(20.000, 20.001), struck(20.002, 20.040), struck(30.0, 30.1)], 40.0);
+    let ends: Vec<Option<f64>> = found.iter().map(|window| window.map(|window| window.end_s)).collect();
+    assert_eq!(ends, [Some(30.0), Some(30.0), Some(40.0)]);
+    // The first is struck while the evidence of the second is not there yet.
+    let found = windows(&[struck(20.0, 23.0), struck(22.0, 22.1)], 40.0);
+    assert_eq!(found.iter().flatten().map(|window| window.end_s).collect::<Vec<_>>(), [40.0, 40.0]);
+}
+
+#[test]
+fn what_the_next_fault_makes_of_an_ordinary_wait_is_not_the_earlier_ones() {
+    // The last success before the second fault comes a millisecond before it is asked for; then there is none for 7 s.
+    let struck = |asked_s, effect_s| Struck { asked_s, effect_s: Some(effect_s) };
+    let found = windows(&[struck(20.0, 20.01), struck(27.0, 27.005)], 40.0);
+    let felt = |waits: &[Wait]| {
+        let baseline = Err(Incomparable::NoBaseline);
+        let record = LoadRecord { seconds: &[], waits: Some(waits), baseline, baseline_wait_s: Some(0.01) };
+        let of = |window: &Option<Window>| {
+            let found = damage(&record, &window.expect("took effect"));
+            let longest = found.longest_wait.expect("a wait");
+            (longest.from_s, longest.to_s, longest.is_open, found.is_interrupted == Some(true))
+        };
+        found.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        felt(&[wait(20.5, 20.75), wait(26.999, 34.0)]),
+        [(20.5, 20.75, false, false), (27.0, 34.0, false, true)]
+    );
+    let open = Wait { is_open: true, ..wait(26.999, 40.0) };
+    assert_eq!(felt(&[open]), [(26.999, 27.0, false, false), (27.0, 40.0, true, true)]);
+    // One that was an interruption by then belongs to both.
+    assert_eq!(felt(&[wait(26.5, 34.0)]), [(26.5, 34.0, false, true), (27.0, 34.0, false, true)]);
+}
+
+#[test]
+fn a_load_that_came_back_before_the_next_fault_has_recovered_though_the_next_began_in_an_ordinary_wait() {
+    let counts = [100, 100, 100, 100, 100, 0, 0, 100, 100, 100, 100, 100, 0, 0, 0];
+    let (seconds, waits) = (seconds(&counts), waits_of(&counts));
+    let record = LoadRecord {
+        seconds: &seconds,
+        waits: Some(&waits),
+        baseline: Baseline::of(&series(&counts), 0.0, 5.0),
+        baseline_wait_s: longest_within(&waits, 0.0, 5.0).map(|wait| wait.length_s()),
+    };
+    let found = damage(&record, &Window { asked_s: 5.0, effect_s: 5.0, end_s: 12.0 });
+    let sustained_s = found.sustained_s.expect("five good seconds follow");
+    assert!((2.0..2.1).contains(&sustained_s), "{sustained_s}");
+}
+
+#[test]
 fn a_wait_belongs_to_every_fault_it_reaches_into_without_what_lies_before() {
     let waits = [wait(3.0, 3.01), wait(9.5, 14.0), wait(14.0, 14.25)];
     let baseline = Err(Incomparable::NoBaseline);
@@ -226,22 +291,43 @@ fn what_a_load_waits_in_its_baseline_anyway_is_no_interruption() {
 
 #[test]
 fn without_a_baseline_no_share_of_it_is_claimed() {
-    let series = series(&[0, 0, 0, 5]);
-    assert_eq!(Baseline::of(&series, 0.0, 3.0), Err(Incomparable::IdleBaseline));
+    let counts = [0, 0, 0, 5];
+    assert_eq!(Baseline::of(&series(&counts), 0.0, 3.0), Err(Incomparable::IdleBaseline));
+    let seconds = seconds(&counts);
     for baseline in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(back_to_95_percent(&series, baseline, 1.0), None);
-        assert_eq!(throughput_ratio_during(&series, baseline, 1.0, 3.0), None);
+        assert_eq!(back_to_95_percent(&seconds, baseline, 1.0), None);
+        assert_eq!(throughput_ratio_during(&seconds, baseline, 1.0, 3.0), None);
     }
-    assert_eq!(back_to_95_percent(&series, 1.0, f64::NAN), None);
+    assert_eq!(back_to_95_percent(&seconds, 1.0, f64::NAN), None);
 }
 
 #[test]
 fn means_are_over_whole_seconds_only() {
-    let series = series(&[10, 20, 30, 40, 50]);
+    let counts = [10, 20, 30, 40, 50];
+    let (series, seconds) = (series(&counts), seconds(&counts));
     assert_eq!(Baseline::of(&series, 0.5, 3.5).map(|baseline| baseline.per_s), Ok(25.0));
     assert_eq!(Baseline::of(&series, 0.5, 1.4), Err(Incomparable::NoBaseline));
-    assert_eq!(throughput_ratio_during(&series, 50.0, 2.0, 4.0), Some(0.7));
-    assert_eq!(throughput_ratio_during(&series, 50.0, 2.1, 2.9), None);
+    assert_eq!(throughput_ratio_during(&seconds, 50.0, 2.0, 4.0), Some(0.7));
+    assert_eq!(throughput_ratio_during(&seconds, 50.0, 2.1, 2.9), None);
+}
+
+#[test]
+fn a_share_of_the_baseline_is_one_of_what_is_asked_and_none_where_that_cannot_be_compared() {
+    // The baseline makes 100 a second of what is asked; from second 2 on twice as much is asked.
+    let asked = |demand: Option<f64>| {
+        let mut seconds = seconds(&[100, 50, 100, 190, 200]);
+        seconds.iter_mut().skip(2).for_each(|second| second.demand = demand);
+        seconds
+    };
+    let twice = asked(Some(2.0));
+    assert_eq!(back_to_95_percent(&twice, 100.0, 1.0), Some(3.0), "100 of 200 are not 95 %");
+    assert_eq!(throughput_ratio_during(&twice, 100.0, 2.0, 4.0), Some(0.725));
+    assert_eq!(throughput_ratio_lowest(&twice, 100.0, 2.0, 5.0), Some(0.5));
+    let other_clients = asked(None);
+    assert_eq!(back_to_95_percent(&other_clients, 100.0, 0.0), Some(1.0));
+    assert_eq!(back_to_95_percent(&other_clients, 100.0, 1.0), None);
+    assert_eq!(throughput_ratio_during(&other_clients, 100.0, 1.0, 4.0), None);
+    assert_eq!(throughput_ratio_lowest(&other_clients, 100.0, 1.0, 4.0), None);
 }
 
 /// A run with planted outages: seconds of honest noise, and within the window stretches of nothing.

@@ -142,7 +142,7 @@ fn spreads(runs: &[&RunResult]) -> Vec<Spread> {
     spreads
 }
 
-/// Of every cell of a matrix with two results or more.
+/// Of every cell of a matrix with two results or more. Those of runs that were cut short are none.
 #[must_use]
 pub fn of_matrix(matrix: &MatrixResult) -> Vec<DistributionResult> {
     let mut numbers: Vec<u32> = matrix.cells.iter().map(|run| run.cell).collect();
@@ -151,8 +151,9 @@ pub fn of_matrix(matrix: &MatrixResult) -> Vec<DistributionResult> {
     let of_cell = |number: u32| {
         let mut runs: Vec<&CellResult> = matrix.cells.iter().filter(|run| run.cell == number).collect();
         runs.sort_by_key(|run| run.repetition);
+        let with_result = runs.into_iter().filter_map(|run| Some((&run.run_dir, run.result.as_ref()?)));
         let made: Vec<(&PathBuf, &RunResult)> =
-            runs.into_iter().filter_map(|run| Some((&run.run_dir, run.result.as_ref()?))).collect();
+            with_result.filter(|(_, result)| result.ran_to_its_end()).collect();
         let results: Vec<&RunResult> = made.iter().map(|(_, result)| *result).collect();
         let told = |spread: Spread| DistributionResult {
             cell: number,

@@ -255,8 +255,12 @@ impl Quantity {
                     Quantity::FirstSuccess => fault.recovery_s.first_success,
                     Quantity::BackTo95Percent => fault.recovery_s.back_to_95_percent,
                     Quantity::Sustained => fault.recovery_s.sustained,
-                    Quantity::Below50Percent => fault.below_50_percent_s,
-                    Quantity::Below95Percent => fault.below_95_percent_s,
+                    Quantity::Below50Percent => fault
+                        .below_50_percent_s
+                        .filter(|_| !fault.loads.iter().any(|load| load.below_50_percent_at_end)),
+                    Quantity::Below95Percent => fault
+                        .below_95_percent_s
+                        .filter(|_| !fault.loads.iter().any(|load| load.below_95_percent_at_end)),
                     _ => None,
                 }
             }
@@ -268,15 +272,16 @@ impl Quantity {
     }
 
     fn of_transactions(self, count: u64, per_s: f64, latency: &LatencyUs) -> Option<f64> {
-        match self {
-            Quantity::Throughput => Some(per_s),
-            _ if count == 0 => None,
-            Quantity::Mean => Some(latency.mean),
-            Quantity::P50 => Some(latency.p50 as f64),
-            Quantity::P95 => Some(latency.p95 as f64),
-            Quantity::P99 => Some(latency.p99 as f64),
-            _ => None,
-        }
+        let latency_us = match self {
+            Quantity::Throughput => return Some(per_s),
+            Quantity::Mean => latency.mean,
+            Quantity::P50 => latency.p50 as f64,
+            Quantity::P95 => latency.p95 as f64,
+            Quantity::P99 => latency.p99 as f64,
+            _ => return None,
+        };
+        // No operation counts as less than a microsecond: 0 is a latency that was not kept, as of a run that was killed.
+        (count > 0 && latency_us > 0.0).then_some(latency_us)
     }
 
     /// The same for each whole second of the subject's stretch; none where there is no such thing. A second in which

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use history::EventKind;
 use history::whole_file::{self, Link};
+use history::{Event, EventKind};
 use measure::OperationFigures;
 
 use super::{Run, settings};
@@ -142,7 +142,9 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
         EventKind::Interrupted { why } => Some(why.clone()),
         _ => None,
     });
-    let left_out = if read.is_derived { Some("the run did not complete".to_owned()) } else { interrupted };
+    // What a killed run left may have been written down as its result since.
+    let is_whole = !read.is_derived && (read.events.is_empty() || read.events.iter().any(is_end));
+    let left_out = if is_whole { interrupted } else { Some("the run did not complete".to_owned()) };
     let mut notes = Vec::new();
     let recorded_s = read.timeline.iter().map(|row| row.second + 1).max().unwrap_or(0);
     let seconds = match seconds(&read, recorded_s) {
@@ -166,6 +168,10 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
         seconds,
         notes,
     })
+}
+
+fn is_end(event: &Event) -> bool {
+    matches!(event.kind, EventKind::RunEnded { .. })
 }
 
 fn leaders(run: &RunDirectory) -> Vec<(f64, String)> {

@@ -159,6 +159,28 @@ fn a_run_that_was_cut_short_counts_for_nothing_but_its_verdict() {
     assert_eq!(comparison.notes.iter().filter(|note| note.contains("left out")).count(), 2);
 }
 
+#[test]
+fn a_run_that_was_killed_counts_for_nothing_though_what_it_left_was_written_down_as_its_result() {
+    let mut runs = Runs::new();
+    let whole = [runs.add(1, 1.0), runs.add(1, 1.0), runs.add(8, 1.0), runs.add(8, 1.0)];
+    let killed = runs.add(8, 1.0);
+    let scenario = std::fs::read(killed.join("scenario.yaml")).expect("a scenario");
+    fixture::host_failure().cut_at(33.4).write_killed(&killed).expect("written");
+    std::fs::write(killed.join("scenario.yaml"), scenario).expect("written");
+    std::fs::remove_file(killed.join("result.json")).expect("there was one");
+    // As the program does that finds its run dead.
+    let derived = results::read(&killed).expect("readable").result;
+    std::fs::write(killed.join("result.json"), serde_json::to_string(&derived).expect("text"))
+        .expect("written");
+    assert!(results::read(&killed).is_ok_and(|read| !read.is_derived));
+    let comparison = compared(&[whole.to_vec(), vec![killed]].concat());
+    assert_eq!((comparison.variants[1].runs.len(), comparison.variants[1].counted()), (3, 2));
+    assert!(comparison.notes.iter().any(|note| note.ends_with("left out: the run did not complete")));
+    let subject = Subject::Load { load: "bank".to_owned(), phase: None };
+    assert!(derived.loads.iter().any(|load| load.name == "bank" && load.measured.transactions > 0));
+    assert_eq!(Quantity::P50.of(&derived, &subject), None, "a percentile that was not kept is not 0");
+}
+
 /// A run of a matrix over clients.
 fn cell_of(run_dir: PathBuf, cell: u32, repetition: u32, clients: u32) -> CellResult {
     CellResult {
@@ -429,6 +451,11 @@ fn a_gate_passes_nothing_that_noise_single_runs_or_missing_figures_hide() {
         .map(|(clients, by)| runs.add(clients, by))
         .into();
     assert_eq!(gated(&compared(&noisy), "latency_mean", Bound::Share(0.2)), Verdict::Unknown);
+    // A throughput that falls to nothing falls by less than this bound.
+    let gone = [(1, 1.0), (1, 1.01), (1, 0.99), (8, 0.0), (8, 0.0), (8, 0.0)];
+    let gone = compared(&gone.map(|(clients, by)| runs.add(clients, by)));
+    assert_eq!(gated(&gone, "throughput_per_s", Bound::Absolute(-1e6)), Verdict::Unknown);
+    assert_eq!(gated(&gone, "throughput_per_s", Bound::Share(-0.5)), Verdict::Fail);
     let single = [runs.add(1, 1.0), runs.add(8, 9.0)];
     write_seconds(&single[0], Duration::from_millis(2), 500);
     write_seconds(&single[1], Duration::from_millis(9), 50);

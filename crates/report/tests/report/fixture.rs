@@ -450,6 +450,8 @@ fn fault(events: &[Event]) -> FaultResult {
         interrupted: Some(true),
         below_50_percent_s: Some(8.0),
         below_95_percent_s: Some(9.0),
+        below_50_percent_at_end: false,
+        below_95_percent_at_end: false,
         below_95_percent_per_s: Some(310.0),
         incomparable: None,
         recovery_s: recovery(gap_s + 0.02),

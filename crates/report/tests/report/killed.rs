@@ -87,6 +87,37 @@ fn a_run_killed_in_its_outage_has_not_come_back() {
 }
 
 #[test]
+fn a_load_that_had_no_success_before_the_kill_may_be_the_slowest_to_return() {
+    let mut fixture = fixture::host_failure().cut_at(33.4);
+    fixture
+        .events
+        .retain(|event| !matches!(&event.kind, EventKind::FirstSuccess { load, .. } if load == "ledger"));
+    let (_directory, run) = killed(&fixture);
+    assert_eq!(run.result.faults[0].recovery_s.first_success, None);
+}
+
+#[test]
+fn seconds_of_which_lines_cannot_be_read_are_not_seconds_without_a_success() {
+    let mut fixture = fixture::host_failure().cut_at(33.4);
+    let spoilt = |line: &str| match line.starts_with("18,bank,transaction,") {
+        true => "18,bank,transaction,spoilt\n".to_owned(),
+        false => format!("{line}\n"),
+    };
+    fixture.timeline = fixture.timeline.lines().map(spoilt).collect();
+    let (_directory, run) = killed(&fixture);
+    let fault = &run.result.faults[0];
+    assert_eq!((fault.below_50_percent_s, fault.throughput_ratio_during), (None, None));
+    // A load whose last seconds were not written down is not one that stood still in them.
+    let mut fixture = fixture::host_failure().cut_at(33.4);
+    let is_there = |line: &&str| !line.starts_with("32,bank,");
+    fixture.timeline = fixture.timeline.lines().filter(is_there).map(|line| format!("{line}\n")).collect();
+    let (_directory, run) = killed(&fixture);
+    let of = |name: &str| run.result.faults[0].loads.iter().find(|load| load.load == name).expect("a load");
+    assert_eq!((of("bank").below_50_percent_s, of("bank").lost_operations), (None, None));
+    assert!(of("ledger").below_50_percent_s.is_some());
+}
+
+#[test]
 fn lines_that_were_cut_off_are_left_out_and_mentioned() {
     let (directory, before) = killed(&fixture::host_failure().cut_at(33.4));
     append(directory.path(), "events.jsonl", "{\"t_s\":33.1,\"event\":\"lead");

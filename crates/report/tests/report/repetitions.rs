@@ -69,6 +69,22 @@ fn the_worst_repetition_is_named_with_its_directory_and_one_without_a_figure_is_
 }
 
 #[test]
+fn a_repetition_that_was_cut_short_is_no_worst_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut matrix = repeated(folder.path());
+    let cut = matrix.cells[2].result.as_mut().expect("a result");
+    for load in &mut cut.loads {
+        load.phases.truncate(3);
+        load.phases[2].to_s = 33.4;
+        load.measured.throughput_per_s /= 100.0;
+    }
+    let all = compare::distributions_of(&matrix);
+    let throughput = figure(&all, "throughput_per_s");
+    assert_eq!((throughput.runs, throughput.runs_with_value), (11, 11));
+    assert!(throughput.worst_run_dir.as_ref().is_some_and(|path| path.ends_with("cells/1/run-5")));
+}
+
+#[test]
 fn a_figure_that_no_repetition_has_is_told_as_absent_and_not_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut matrix = repeated(folder.path());

@@ -2,17 +2,20 @@
 //!
 //! Owns where each quantity stands in a result. Judges nothing.
 
-use std::collections::BTreeMap;
-
 use history::WARM_UP;
 use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
-use results::{CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, RunResult};
+use results::losses;
+use results::{
+    CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, PhaseResult, RunResult,
+};
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
 /// TPC-C's transaction whose number is the standard's figure.
 const NEW_ORDER: &str = "NEW-ORDER";
+/// Checks that find invented writes.
+const FINDING_INVENTED: [&str; 2] = [check::ledger::NAME, check::last_writes::NAME];
 /// Operations that show a share of one percent.
 const ERROR_RATE_NEEDS: u64 = 100;
 
@@ -111,21 +114,24 @@ pub(super) fn readings(
     let of_run = |measured| vec![Reading { place: "the run".to_owned(), measured }];
     match expectation.quantity {
         Quantity::LostWrites => {
-            of_run(Measured::of(results::losses::lost_writes(&result.checks).map(|lost| lost as f64)))
+            let counting = losses::counting_lost_writes(&result.checks);
+            of_run(sum(counting.map(|check| check.lost)))
         }
-        Quantity::InventedWrites => of_run(sum_of_checks(result, |check| check.invented)),
+        Quantity::InventedWrites => {
+            of_run(sum(checks_of(result, &FINDING_INVENTED).map(|check| check.invented)))
+        }
         // A check in doubt has not seen all there is.
-        Quantity::Anomalies => of_run(sum_of_checks(result, |check| {
+        Quantity::Anomalies => of_run(sum(checks_of(result, &[check::list_append::NAME]).map(|check| {
             let doubtful = check.verdict == history::Verdict::Unknown;
             let kinds = check.counts.get(check::list_append::ANOMALIES)?;
             u64::try_from(*kinds).ok().filter(|_| !doubtful)
-        })),
+        }))),
         Quantity::LabCpuShare => of_run(Measured::of(result.lab.cpu_share_of_lab)),
-        Quantity::TpmC => figures_of_orders(&loads, "tpmC", 1.0),
-        Quantity::Efficiency => figures_of_orders(&loads, "efficiency_percent", 0.01),
-        Quantity::Errors | Quantity::ErrorsOf(_) => of_run(errors(expectation, scenario, &loads)),
+        Quantity::TpmC => figures_of_orders(result, &loads, ("tpmC", 1.0)),
+        Quantity::Efficiency => figures_of_orders(result, &loads, ("efficiency_percent", 0.01)),
+        Quantity::Errors | Quantity::ErrorsOf(_) => of_run(errors(expectation, scenario, result, &loads)),
         Quantity::ErrorRate | Quantity::Throughput | Quantity::Latency(_) => {
-            by_phase(expectation, scenario, &loads)
+            by_phase(expectation, scenario, result, &loads)
         }
         Quantity::Recovery
         | Quantity::FirstSuccess
@@ -139,17 +145,35 @@ pub(super) fn readings(
     }
 }
 
-fn sum_of_checks(result: &RunResult, pick: impl Fn(&CheckResult) -> Option<u64>) -> Measured {
-    let found: Vec<u64> = result.checks.iter().filter_map(pick).collect();
-    Measured::of((!found.is_empty()).then(|| found.iter().sum::<u64>() as f64))
+fn checks_of<'r>(result: &'r RunResult, names: &[&str]) -> impl Iterator<Item = &'r CheckResult> {
+    result.checks.iter().filter(move |check| names.contains(&check.name.as_str()))
+}
+
+/// What several checks have counted together; at least that where one of them could not tell, and nothing where that leaves 0.
+fn sum(counts: impl Iterator<Item = Option<u64>>) -> Measured {
+    let counts: Vec<Option<u64>> = counts.collect();
+    let known: u64 = counts.iter().flatten().sum();
+    match counts.iter().all(Option::is_some) {
+        true if !counts.is_empty() => Measured::Value(known as f64),
+        _ if known > 0 => Measured::Beyond(known as f64),
+        _ => Measured::Untold,
+    }
+}
+
+/// From when on a load asked less than the scenario has it: what it did then says nothing of the database.
+fn asked_less_from_s(result: &RunResult, load: &LoadResult) -> Option<f64> {
+    RunResult::asked_less_from_s(&result.agents, &load.name)
 }
 
 /// A figure that the standard makes from the number of new orders, of each load that has it.
-fn figures_of_orders(loads: &[&LoadResult], name: &str, factor: f64) -> Vec<Reading> {
+fn figures_of_orders(result: &RunResult, loads: &[&LoadResult], (name, factor): (&str, f64)) -> Vec<Reading> {
     let figure = |load: &&LoadResult| {
         let value = *load.measured.figures.get(name)? * factor;
         let orders = load.measured.operations.get(NEW_ORDER).map_or(0, |orders| orders.count);
-        let measured = Measured::of_operations(value, orders, SAMPLES_BEYOND_MIN);
+        let measured = match asked_less_from_s(result, load) {
+            Some(_) => Measured::Untold,
+            None => Measured::of_operations(value, orders, SAMPLES_BEYOND_MIN),
+        };
         Some(Reading { place: format!("load {}", load.name), measured })
     };
     loads.iter().filter_map(figure).collect()
@@ -158,7 +182,7 @@ fn figures_of_orders(loads: &[&LoadResult], name: &str, factor: f64) -> Vec<Read
 /// The one place in which a figure of a stretch of the run is taken for measured.
 fn of_figures(figures: &LoadFigures, quantity: Quantity) -> Measured {
     let errors: u64 = figures.errors.values().sum();
-    let operations = errors + figures.transactions;
+    let operations = operations(figures);
     match quantity {
         Quantity::Throughput => Measured::Value(figures.throughput_per_s),
         Quantity::ErrorRate if operations == 0 => Measured::Untold,
@@ -210,48 +234,82 @@ fn phases<'s>(expectation: &Expectation, scenario: &'s Scenario) -> Vec<(usize, 
     phases.filter(|(_, name)| is_meant(name)).collect()
 }
 
-fn by_phase(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult]) -> Vec<Reading> {
+/// Whether anything of a phase was recorded: of one that the end of the run cut off within a second the figures are all 0.
+fn has_a_second(phase: &PhaseResult) -> bool {
+    phase.to_s - phase.from_s >= 1.0 || operations(&phase.measured) > 0
+}
+
+fn by_phase(
+    expectation: &Expectation,
+    scenario: &Scenario,
+    result: &RunResult,
+    loads: &[&LoadResult],
+) -> Vec<Reading> {
     let mut readings = Vec::new();
     for load in loads {
+        let asked_less_from_s = asked_less_from_s(result, load);
         if expectation.within == Within::WholeRun {
-            let measured = of_figures(&load.measured, expectation.quantity);
+            let measured = match asked_less_from_s {
+                Some(_) => Measured::Untold,
+                None => of_figures(&load.measured, expectation.quantity),
+            };
             readings.push(Reading { place: format!("load {}", load.name), measured });
             continue;
         }
         for (place, name) in phases(expectation, scenario) {
             // A phase that the run did not reach has no figures.
             let phase = load.phases.get(place).filter(|phase| phase.name == name);
-            let measured =
-                phase.map_or(Measured::Untold, |phase| of_figures(&phase.measured, expectation.quantity));
+            let measured = phase
+                .filter(|phase| {
+                    has_a_second(phase) && asked_less_from_s.is_none_or(|from_s| from_s >= phase.to_s)
+                })
+                .map_or(Measured::Untold, |phase| of_figures(&phase.measured, expectation.quantity));
             readings.push(Reading { place: format!("load {}, phase {name}", load.name), measured });
         }
     }
     readings
 }
 
-/// Errors add up over loads and phases.
-fn errors(expectation: &Expectation, scenario: &Scenario, loads: &[&LoadResult]) -> Measured {
-    let count = |errors: &BTreeMap<String, u64>| match expectation.quantity {
-        Quantity::ErrorsOf(class) => errors.get(class).copied().unwrap_or(0),
-        _ => errors.values().sum(),
-    };
-    let sum: Option<u64> = match &expectation.within {
-        Within::Phase(_) => {
-            let phases = phases(expectation, scenario);
-            let of_load = |load: &&LoadResult| {
-                let of_phase = |(place, name): &(usize, &str)| {
-                    load.phases
-                        .get(*place)
-                        .filter(|phase| phase.name == *name)
-                        .map(|phase| count(&phase.measured.errors))
-                };
-                phases.iter().map(of_phase).sum::<Option<u64>>()
-            };
-            loads.iter().map(of_load).sum()
+/// Errors add up over loads and phases. Where no operation came to an end, none could fail; where the run was cut short,
+/// more may have.
+fn errors(
+    expectation: &Expectation,
+    scenario: &Scenario,
+    result: &RunResult,
+    loads: &[&LoadResult],
+) -> Measured {
+    let is_cut = !result.ran_to_its_end();
+    let (mut stretches, mut may_be_more): (Vec<&LoadFigures>, bool) = (Vec::new(), false);
+    for load in loads {
+        let asked_less_from_s = asked_less_from_s(result, load);
+        if !matches!(expectation.within, Within::Phase(_)) {
+            stretches.push(&load.measured);
+            may_be_more |= is_cut || asked_less_from_s.is_some();
+            continue;
         }
-        _ => Some(loads.iter().map(|load| count(&load.measured.errors)).sum()),
+        for (place, name) in phases(expectation, scenario) {
+            let Some(phase) = load.phases.get(place).filter(|phase| phase.name == name) else {
+                return Measured::Untold;
+            };
+            stretches.push(&phase.measured);
+            may_be_more |= is_cut && load.phases.len() == place + 1;
+            may_be_more |= asked_less_from_s.is_some_and(|from_s| from_s < phase.to_s);
+        }
+    }
+    if stretches.iter().all(|figures| operations(figures) == 0) {
+        return Measured::Untold;
+    }
+    let count = |figures: &&LoadFigures| match expectation.quantity {
+        Quantity::ErrorsOf(class) => figures.errors.get(class).copied().unwrap_or(0),
+        _ => figures.errors.values().sum(),
     };
-    Measured::of(sum.map(|sum| sum as f64))
+    let sum = stretches.iter().map(count).sum::<u64>() as f64;
+    if may_be_more { Measured::Beyond(sum) } else { Measured::Value(sum) }
+}
+
+/// Operations that came to an end, one way or the other.
+fn operations(figures: &LoadFigures) -> u64 {
+    figures.transactions + figures.errors.values().sum::<u64>()
 }
 
 fn by_fault(
@@ -277,7 +335,8 @@ fn by_fault(
             let found =
                 fault.and_then(|fault| Some((fault, fault.loads.iter().find(|of| of.load == *load)?)));
             let measured = found.map_or(Measured::Untold, |(fault, load)| {
-                after_fault(expectation.quantity, fault, load, ended_s)
+                let until_s = comparable_until(result, fault, load).min(ended_s);
+                after_fault(expectation.quantity, (fault, load), (ended_s, until_s))
             });
             readings.push(Reading { place: format!("load {load}, fault {}{kind}", number + 1), measured });
         }
@@ -285,7 +344,31 @@ fn by_fault(
     readings
 }
 
-fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, ended_s: f64) -> Measured {
+/// The first second after a fault in which something else was asked of the load than in its baseline; the windows of all
+/// faults together tell, each of its own seconds.
+fn comparable_until(result: &RunResult, fault: &FaultResult, load: &FaultLoadResult) -> f64 {
+    let windows = result.faults.iter().flat_map(|fault| &fault.loads).filter(|of| of.load == load.load);
+    let other_demand = windows.filter_map(|of| match of.incomparable {
+        Some(Incomparable::OtherDemand { second }) => Some(second as f64),
+        _ => None,
+    });
+    let from_s = fault.took_effect_s.map_or(0.0, f64::floor);
+    other_demand.filter(|second| *second >= from_s).fold(f64::INFINITY, f64::min)
+}
+
+/// How long a load without a success after a fault waited for one, at least: time in which nothing was due is no wait. None
+/// where its waits are not known.
+fn waited_since(load: &FaultLoadResult, effect_s: f64) -> Option<f64> {
+    let before_s = load.gap_from_s.map_or(0.0, |from_s| (effect_s - from_s).max(0.0));
+    Some(load.gap_s? - before_s)
+}
+
+/// `until_s` is how long what succeeded can be compared with the baseline.
+fn after_fault(
+    quantity: Quantity,
+    (fault, load): (&FaultResult, &FaultLoadResult),
+    (ended_s, until_s): (f64, f64),
+) -> Measured {
     let Some(effect_s) = fault.took_effect_s else { return Measured::Untold };
     let beyond = |least_s: f64| Measured::Beyond(least_s.max(0.0));
     let gap = match load.gap_s {
@@ -294,12 +377,19 @@ fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, 
     };
     let untold = load.incomparable.map_or(Measured::Untold, Measured::Incomparable);
     let beside_baseline = |figure: Option<f64>| figure.map_or(untold, Measured::Value);
+    // What goes on up to the last second that counts is no longer counted after it.
+    let counted = |figure: Option<f64>, goes_on: bool| match figure {
+        Some(figure) if goes_on => Measured::Beyond(figure),
+        figure => beside_baseline(figure),
+    };
     // Two figures need only the baseline's mean, so they exist where no second can be compared. Of a bad baseline it is chance.
     let has_bad_baseline = matches!(
         load.incomparable,
         Some(Incomparable::ShortBaseline { .. } | Incomparable::UnevenBaseline { .. })
     );
-    let first_success = load.recovery_s.first_success.map_or(beyond(ended_s - effect_s), Measured::Value);
+    let unanswered = waited_since(load, effect_s)
+        .map_or(Measured::Untold, |waited_s| beyond(waited_s.min(ended_s - effect_s)));
+    let first_success = load.recovery_s.first_success.map_or(unanswered, Measured::Value);
     match quantity {
         Quantity::Recovery => first_success.or_longer(gap),
         Quantity::FirstSuccess => first_success,
@@ -307,8 +397,8 @@ fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, 
         Quantity::Recovery95Percent | Quantity::ThroughputRatioDuring if has_bad_baseline => untold,
         Quantity::Recovery95Percent => match load.recovery_s.back_to_95_percent {
             // Without a baseline there is nothing to come back to.
-            None if load.throughput_ratio_during.is_some() => beyond(ended_s - effect_s),
-            back_s => Measured::of(back_s),
+            None if load.throughput_ratio_during.is_some() => beyond(until_s - effect_s),
+            back_s => beside_baseline(back_s),
         },
         Quantity::RecoverySustained => match load.recovery_s.sustained {
             None if load.below_95_percent_s.is_some() && load.gap_s.is_some() => {
@@ -316,10 +406,10 @@ fn after_fault(quantity: Quantity, fault: &FaultResult, load: &FaultLoadResult, 
             }
             sustained_s => beside_baseline(sustained_s),
         },
-        Quantity::Below50Percent => beside_baseline(load.below_50_percent_s),
-        Quantity::Below95Percent => beside_baseline(load.below_95_percent_s),
-        Quantity::LostOperations => beside_baseline(load.lost_operations),
-        Quantity::ThroughputRatioDuring => Measured::of(load.throughput_ratio_during),
+        Quantity::Below50Percent => counted(load.below_50_percent_s, load.below_50_percent_at_end),
+        Quantity::Below95Percent => counted(load.below_95_percent_s, load.below_95_percent_at_end),
+        Quantity::LostOperations => counted(load.lost_operations, load.below_95_percent_at_end),
+        Quantity::ThroughputRatioDuring => beside_baseline(load.throughput_ratio_during),
         _ => Measured::Untold,
     }
 }
