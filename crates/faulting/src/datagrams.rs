@@ -222,14 +222,16 @@ pub fn named(path: &Path) -> String {
     if path.is_empty() { "everything else".to_owned() } else { path.join("/") }
 }
 
-/// The first station in each of two places, by number.
+/// The first station in each of two places, by number. Where one place is a part of the other, as the leader's host is of its
+/// region, the two are different stations all the same.
 #[must_use]
 pub fn first_stations(stations: &[Station], from: &Path, to: &Path) -> Option<(usize, usize)> {
-    let first = |place: &Path, not: Option<usize>| {
-        (0..stations.len()).find(|number| Some(*number) != not && stations[*number].path.starts_with(place))
+    let inside = |place: &Path| -> Vec<usize> {
+        (0..stations.len()).filter(|number| stations[*number].path.starts_with(place)).collect()
     };
-    let here = first(from, None)?;
-    Some((here, first(to, Some(here))?))
+    let (from, to) = (inside(from), inside(to));
+    let pair = |here: usize| Some((here, to.iter().copied().find(|there| *there != here)?));
+    from.into_iter().find_map(pair)
 }
 
 #[cfg(test)]

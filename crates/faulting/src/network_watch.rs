@@ -257,7 +257,7 @@ fn doubt(receipt: &mut Receipt, unseen: &[(Path, Path)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagrams::without_stations;
+    use crate::datagrams::{first_stations, without_stations};
 
     #[test]
     fn a_direction_without_a_station_is_named_and_leaves_the_receipt_in_doubt() {
@@ -277,5 +277,19 @@ mod tests {
         assert_eq!(receipt.evidence.len(), 2);
         // A place that has one station alone has none to send to itself.
         assert_eq!(told(&[(place("dc1"), place("dc1"))]).verdict, Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_direction_into_a_part_of_its_own_place_is_probed_from_the_rest_of_it() {
+        let mut leader = Station::of_clients("dc1");
+        leader.path = ["dc1", "a", "h1", "n1"].map(str::to_owned).to_vec();
+        let (region, host) = (leader.path[..1].to_vec(), leader.path[..3].to_vec());
+        // `between: [dc1, leader]`, where the leader is the first of the region's stations.
+        let directions = [(region.clone(), host.clone()), (host.clone(), region.clone())];
+        let both = [leader, Station::of_clients("dc1")];
+        assert_eq!(first_stations(&both, &region, &host), Some((1, 0)));
+        assert_eq!(first_stations(&both, &host, &region), Some((0, 1)));
+        assert!(without_stations(&both, &directions).is_empty());
+        assert_eq!(without_stations(&both[..1], &directions), directions);
     }
 }
