@@ -22,9 +22,9 @@ const NOTHING: &str = "nothing";
 /// Judges all. `ended_s` is when the loads were told to stop.
 #[must_use]
 pub fn judge(scenario: &Scenario, result: &RunResult, ended_s: f64) -> Vec<ExpectationResult> {
-    let open_s = left_open_by_clocks(result);
     let judge = |expectation: &Expectation| {
-        let open = if unit_of(expectation) == Unit::Seconds { open_s } else { 0.0 };
+        let is_length = unit_of(expectation) == Unit::Seconds;
+        let open = if is_length { left_open_by_clocks(expectation, result) } else { 0.0 };
         let readings = reading::readings(expectation, scenario, result, ended_s);
         let (verdict, worst) = worst(&readings, (expectation, open));
         let mut judged = ExpectationResult {
@@ -34,24 +34,35 @@ pub fn judge(scenario: &Scenario, result: &RunResult, ended_s: f64) -> Vec<Expec
                 .map_or_else(|| NOTHING.to_owned(), |worst| in_words(worst, (expectation, open), &readings)),
             verdict,
         };
-        if unit_of(expectation) == Unit::Seconds {
-            doubt_times_of_a_lost_agent(&mut judged, result);
+        if is_length {
+            doubt_times_of_a_lost_agent(&mut judged, (expectation, result));
         }
         judged
     };
     scenario.expect.iter().map(judge).collect()
 }
 
+/// The agents whose clocks told what is expected: those of its load, or of all loads where it names none. Faults are told by this
+/// machine's clock.
+fn agents_of<'r>(expectation: &Expectation, result: &'r RunResult) -> Vec<&'r AgentFacts> {
+    let is_of = |agent: &&AgentFacts| expectation.load.as_ref().is_none_or(|load| *load == agent.load);
+    result.agents.iter().filter(is_of).collect()
+}
+
 /// How far a length of time may be off, seconds: it lies between two moments, which the clocks of two agents may have told.
-fn left_open_by_clocks(result: &RunResult) -> f64 {
-    let off_us = result.agents.iter().filter_map(|agent| agent.clock.off_by_at_most_us);
+fn left_open_by_clocks(expectation: &Expectation, result: &RunResult) -> f64 {
+    let agents = agents_of(expectation, result).into_iter();
+    let off_us = agents.filter_map(|agent| agent.clock.off_by_at_most_us);
     2.0 * off_us.fold(0.0, f64::max) / 1e6
 }
 
 /// A length of time rests on clocks, of which one was not compared to the end.
-fn doubt_times_of_a_lost_agent(judged: &mut ExpectationResult, result: &RunResult) {
+fn doubt_times_of_a_lost_agent(
+    judged: &mut ExpectationResult,
+    (expectation, result): (&Expectation, &RunResult),
+) {
     let is_open = |agent: &&AgentFacts| agent.lost.is_some() && agent.clock.off_by_at_most_us.is_none();
-    let Some(agent) = result.agents.iter().find(is_open) else { return };
+    let Some(agent) = agents_of(expectation, result).into_iter().find(is_open) else { return };
     judged.verdict = Verdict::Unknown;
     judged.measured.push_str(&format!(
         ", but agent {} was lost and its clock not compared with this machine's to the end",

@@ -318,6 +318,11 @@ fn what_the_clocks_of_agents_leave_open_is_not_judged() {
         "pass: 10.00 ms",
         "one clock measured it"
     );
+    assert_eq!(judged("tpcb.gap: < 2s", 900_000.0), "pass: 1.50 s (load tpcb, fault 2 (partition))");
+    assert_eq!(
+        judged("fault-1.gap: < 4.6s", 60_000.0),
+        "unknown: 4.50 s ± 0.12 s (load tpcc, fault 1 (power-off))"
+    );
 }
 
 #[test]
@@ -343,6 +348,8 @@ fn a_length_of_time_is_not_known_where_the_clock_of_a_lost_agent_was_not_compare
         assert!(told.measured.starts_with("4.50 s, but agent a1 was lost"), "{}", told.measured);
     }
     assert_eq!(judged("tpcb.baseline.latency_p99: < 15ms").verdict, Verdict::Pass, "one clock measured it");
+    assert_eq!(judged("tpcb.gap: < 2s").verdict, Verdict::Pass, "no agent is of that load");
+    assert_eq!(judged("fault-1.gap: < 9s").verdict, Verdict::Unknown, "the load of the agent is among them");
 }
 
 #[test]
