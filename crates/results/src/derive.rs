@@ -50,10 +50,8 @@ pub(crate) fn result(
                 let interference = interference.clone();
                 result.lab.interference.push(InterferenceResult { t_s: event.t_s, interference });
             }
-            EventKind::RollbackFailed { node, volume, why } => {
-                let (t_s, node) = (event.t_s, node.clone());
-                let (volume, why) = (volume.clone(), why.clone());
-                result.lab.failed_rollbacks.push(FailedRollbackResult { t_s, node, volume, why });
+            EventKind::RollbackFailed { .. } => {
+                result.lab.failed_rollbacks.extend(FailedRollbackResult::told_by(event));
             }
             EventKind::Check { name, verdict, explanation } => {
                 result.checks.push(CheckResult::new(name, *verdict, explanation))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use history::{Event, EventKind};
 use serde::{Deserialize, Serialize};
 
 /// A link or one way of an edge: what it carried while loads ran.
@@ -110,6 +111,16 @@ pub struct FailedRollbackResult {
     pub volume: String,
     /// What the lab's own disk answered.
     pub why: String,
+}
+
+impl FailedRollbackResult {
+    /// The one that an event tells of, if it does.
+    #[must_use]
+    pub fn told_by(event: &Event) -> Option<FailedRollbackResult> {
+        let EventKind::RollbackFailed { node, volume, why } = &event.kind else { return None };
+        let (node, volume, why) = (node.clone(), volume.clone(), why.clone());
+        Some(FailedRollbackResult { t_s: event.t_s, node, volume, why })
+    }
 }
 
 /// A doubt about the measurement.

@@ -116,7 +116,7 @@ fn lab_result(
         interference: interference(shown),
         nothing_to_lose: lab.and_then(|lab| nothing_to_lose(planned.scenario, lab)),
         placement: violations_of(planned.scenario, events),
-        failed_rollbacks: failed_rollbacks(events),
+        failed_rollbacks: events.iter().filter_map(FailedRollbackResult::told_by).collect(),
     }
 }
 
@@ -145,17 +145,6 @@ fn migrations(events: &[Event]) -> Vec<MigrationFacts> {
         _ => None,
     };
     events.iter().filter_map(facts).collect()
-}
-
-fn failed_rollbacks(events: &[Event]) -> Vec<FailedRollbackResult> {
-    let failed = |event: &Event| match &event.kind {
-        EventKind::RollbackFailed { node, volume, why } => {
-            let (node, volume, why) = (node.clone(), volume.clone(), why.clone());
-            Some(FailedRollbackResult { t_s: event.t_s, node, volume, why })
-        }
-        _ => None,
-    };
-    events.iter().filter_map(failed).collect()
 }
 
 fn interference(shown: &Shown) -> Vec<InterferenceResult> {
