@@ -139,6 +139,12 @@ workloads! {
         writes [], figures ["sequential_write_mb_per_s", "sequential_read_mb_per_s", "cached_read_mb_per_s", "random_writes_per_s", "random_reads_per_s"], checks ["register"];
 }
 
+/// Whether a check judges the history of a load of that workload.
+#[must_use]
+pub fn is_judged_by(name: &str, check: &str) -> bool {
+    workload(name).is_some_and(|facts| facts.checks.contains(&check))
+}
+
 /// A workload's options.
 pub struct OptionTable {
     /// The workload's name.

@@ -124,8 +124,7 @@ impl Check for Conditions {
                 of_load.look = Some(Look { began_s: operation.invoked_s, conditions, counts });
             }
             Action::FinalRead { workload, .. } => {
-                let judges = workloads::workload(workload).is_some_and(|facts| facts.checks.contains(&name));
-                of_load.is_of_another_check = !judges;
+                of_load.is_of_another_check = !workloads::is_judged_by(workload, name);
             }
             _ => {}
         }

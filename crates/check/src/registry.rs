@@ -28,7 +28,7 @@ impl RegisteredCheck {
     /// Whether it judges the history of a load of this workload.
     #[must_use]
     pub fn judges(&self, workload: &str) -> bool {
-        workloads::workload(workload).is_some_and(|facts| facts.checks.contains(&self.name))
+        workloads::is_judged_by(workload, self.name)
     }
 
     /// The workloads whose histories it judges; none where it judges loads of which every replica was read.
@@ -120,7 +120,7 @@ pub const CHECKS: &[RegisteredCheck] = &[
         does_not_prove: "Anything that the conditions do not say. What single transactions read during the run is \
             not recorded, so isolation is not judged, and a lost transaction is found only if it breaks a \
             condition.",
-        actions: &["transaction", "conditions-read"],
+        actions: &["transaction", "conditions-read", "final-read"],
         begin: || Box::new(conditions::Conditions::of_scripts()),
     },
     RegisteredCheck {
@@ -142,7 +142,7 @@ pub const CHECKS: &[RegisteredCheck] = &[
         does_not_prove: "That each acknowledged transaction is there by itself: they are counted, not told apart. \
             Anything about what single transactions read during the run; isolation is judged only as far as it \
             breaks a condition.",
-        actions: &["transaction", "conditions-read"],
+        actions: &["transaction", "conditions-read", "final-read"],
         begin: || Box::new(conditions::Conditions::of_tpcc()),
     },
 ];
