@@ -25,7 +25,8 @@ pub struct FaultRecord {
     pub hits: Vec<String>,
     /// VMs that ran there, by index.
     pub vms: Vec<usize>,
-    /// VMs on other hosts that died with these, by index: a component on one of them served their volume.
+    /// VMs that died with these hosts and were not among them, by index: on other hosts where a component on one of these served
+    /// their volume, or started there in the last moment.
     pub vms_elsewhere: Vec<usize>,
     /// Who led just before, by index, where that decides what a partition leaves and somebody said so.
     pub leader: Option<usize>,
