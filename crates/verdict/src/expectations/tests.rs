@@ -151,7 +151,6 @@ fn result() -> RunResult {
         reproduces: ReproducedReport::default(),
         volumes: Vec::new(),
         links: Vec::new(),
-        recoveries: BTreeMap::new(),
         lab: LabResult::default(),
         facts: facts(),
     }
