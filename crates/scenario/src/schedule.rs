@@ -21,7 +21,7 @@ use crate::units::format_duration;
 const MOST_RUN: Duration = Duration::from_secs(24 * 3600);
 
 /// Most faults of a run: each is held against those before it.
-const MOST_FAULTS: usize = 1_000;
+pub(crate) const MOST_FAULTS: usize = 1_000;
 
 /// The phase that recovery is held against.
 const BASELINE: &str = "baseline";
