@@ -11,7 +11,7 @@ use run::{Ended, KeptLab, LaunchError, Message, Options, Placement, Show};
 use scenario::{Matrix, Source};
 
 use crate::arguments::RunOptions;
-use crate::commands::{folder_of, not_planned, read_source, reject};
+use crate::commands::{check_set, folder_of, not_planned, read_source, reject};
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::printed;
@@ -28,6 +28,9 @@ pub fn run(mut options: RunOptions) -> Result<Exit, Exit> {
     let source = read_source(&options.scenario)?;
     let interrupts = Interrupts::listen()?;
     let plan = run::plan(&source, &options.set, &folder_of(&options.scenario)).map_err(not_planned)?;
+    if let Some(matrix) = &plan.matrix {
+        check_set(matrix, &source, &options.set)?;
+    }
     let live = options.live.map(Live::start).transpose()?;
     let mut desk = Desk { terminal: Terminal::new(options.json), interrupts, live };
     if let Some(live) = &desk.live {
