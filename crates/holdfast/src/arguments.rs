@@ -50,7 +50,7 @@ pub enum Command {
         #[arg(required_unless_present = "this_host")]
         scenario: Option<PathBuf>,
         /// Change a setting of the scenario: `--set loads.0.clients=8`; a number in the path is a list position, from 0
-        #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
+        #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value, requires = "scenario")]
         set: Vec<(String, String)>,
         /// Also compare this machine with best practice; needs no scenario
         #[arg(long)]
