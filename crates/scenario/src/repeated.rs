@@ -5,8 +5,10 @@
 use std::time::Duration;
 
 use crate::rejection::{Findings, Spanned};
-use crate::schedule::MOST_FAULTS;
 use crate::units::format_duration;
+
+/// Most faults of a run: each is held against those before it.
+pub(crate) const MOST_FAULTS: usize = 1_000;
 
 /// A fault's moments as written.
 pub(crate) struct Repetition<'d> {

@@ -11,7 +11,7 @@ use crate::faults::receipts::OfAllFaults;
 use crate::faults::{self, Fault, FaultDocument, FaultTarget, Surroundings, Takes};
 use crate::file::PHASE;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::repeated::{self, Repetition};
+use crate::repeated::{self, MOST_FAULTS, Repetition};
 use crate::resolved::Place;
 use crate::scenario::Phase;
 use crate::tree::Node;
@@ -19,9 +19,6 @@ use crate::units::format_duration;
 
 /// Longest run.
 const MOST_RUN: Duration = Duration::from_secs(24 * 3600);
-
-/// Most faults of a run: each is held against those before it.
-pub(crate) const MOST_FAULTS: usize = 1_000;
 
 /// The phase that recovery is held against.
 const BASELINE: &str = "baseline";
