@@ -139,6 +139,7 @@ pub(crate) fn resolve(
             let at = fault.at.as_ref().map_or(Duration::ZERO, |at| at.value);
             let length = action.own_length().or(fault.length.as_ref().map(|length| length.value));
             let stands = length.unwrap_or(span.length.saturating_sub(at));
+            fault.check_flap(stands, findings);
             fault.check_receipt(&action, stands, (surroundings, all), findings);
             // What takes no length is over by itself.
             let repeats_after = length.or(fault.takes_no_length().then_some(Duration::ZERO));
