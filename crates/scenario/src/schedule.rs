@@ -212,7 +212,7 @@ fn check_times(fault: &FaultDocument, phase: &str, span: Span, findings: &mut Fi
         return;
     }
     let left = span.end.saturating_sub(span.begin + at);
-    if let Some(written) = fault.length.as_ref().filter(|length| length.value > left) {
+    if let Some(written) = fault.length_given().filter(|length| length.value > left) {
         findings.add(
             "outside-run",
             written.at,

@@ -288,6 +288,11 @@ trait Written {
         None
     }
 
+    /// After how long it is over by its own words or defaults; `None` where the schedule says it.
+    fn over_after(&self) -> Option<&Spanned<Duration>> {
+        None
+    }
+
     /// What it does to packets.
     fn conditions(&self) -> Option<&Conditions> {
         None
@@ -491,6 +496,11 @@ impl FaultDocument {
     /// Where what loses power stands; the kind, where it is another fault.
     pub(crate) fn target_at(&self) -> Spot {
         self.action.target_at().unwrap_or(self.kind_at)
+    }
+
+    /// How long it stands, by the schedule or by itself; `None` where it is to the end of its phase, or for good.
+    pub(crate) fn length_given(&self) -> Option<&Spanned<Duration>> {
+        self.length.as_ref().or_else(|| self.action.over_after())
     }
 
     /// What it does to packets.
