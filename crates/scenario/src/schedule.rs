@@ -13,6 +13,7 @@ use crate::file::PHASE;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::repeated::{self, MOST_FAULTS, Repetition};
 use crate::resolved::Place;
+use crate::resolved::pace::WARM_UP;
 use crate::scenario::Phase;
 use crate::tree::Node;
 use crate::units::format_duration;
@@ -46,6 +47,15 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<PhaseDocu
                 also: Some((earlier, "first here".to_owned())),
             });
         }
+    }
+    for late in phases.iter().skip(1).filter(|phase| phase.name.value == WARM_UP) {
+        decoder.findings.add(
+            "late-warm-up",
+            late.name.at,
+            format!("`{WARM_UP}` can only be the first phase: it is left out of what is judged"),
+            "not the first",
+            "give this phase another name",
+        );
     }
     Some(phases)
 }

@@ -96,8 +96,7 @@ pub(super) fn load_result(load: &scenario::Load, prepared: &Prepared, shown: &Sh
         with_demand(plan, (from_s, to_s), figures)
     };
     let phases = phases_that_were(&prepared.facts.phases, shown.ended_s);
-    let from_s =
-        phases.iter().find(|phase| !phase.name.starts_with(WARM_UP)).map_or(0.0, |phase| phase.from_s);
+    let from_s = phases.iter().find(|phase| phase.name != WARM_UP).map_or(0.0, |phase| phase.from_s);
     let of_phase = |phase: &PhaseFacts| PhaseResult {
         name: phase.name.clone(),
         from_s: phase.from_s,
