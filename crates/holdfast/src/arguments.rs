@@ -50,7 +50,7 @@ pub enum Command {
         #[arg(required_unless_present = "this_host")]
         scenario: Option<PathBuf>,
         /// Change a setting of the scenario: `--set loads.0.clients=8`; a number in the path is a list position, from 0
-        #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
+        #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value, requires = "scenario")]
         set: Vec<(String, String)>,
         /// Also compare this machine with best practice; needs no scenario
         #[arg(long)]
@@ -337,7 +337,7 @@ pub struct LoadOptions {
     #[arg(long)]
     pub prepare: bool,
     /// How long a client waits for an answer
-    #[arg(long, value_parser = duration, default_value = "10s")]
+    #[arg(long, value_parser = some_time, default_value = "10s")]
     pub timeout: Duration,
     /// The seed. At most 53 bits
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
@@ -441,6 +441,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     scenario::units::duration(text, "s").map_err(|error| format!("{error}: {}", error.help()))
 }
 
+fn some_time(text: &str) -> Result<Duration, String> {
+    let length = duration(text)?;
+    if length.is_zero() { Err(format!("`{text}` is no time at all; write 10s")) } else { Ok(length) }
+}
+
 fn whole_seconds(text: &str) -> Result<Duration, String> {
     let length = duration(text)?;
     if length.subsec_nanos() == 0 && !length.is_zero() {
@@ -472,5 +477,20 @@ fn file_and_weight(text: &str) -> Result<(PathBuf, u32), String> {
         _ => Err(format!(
             "`{weight}` is no weight; write a whole number from 1 to 1000000, as in `read.sql@9`"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_waits_for_some_time() {
+        let with_timeout = |timeout: &str| {
+            let load =
+                ["holdfast", "load", "--workload", "ledger", "--url", "postgres://db1/a", "--for", "1s"];
+            Arguments::try_parse_from(load.into_iter().chain(["--timeout", timeout])).is_ok()
+        };
+        assert!(with_timeout("1ms") && !with_timeout("0s") && !with_timeout("0.0ms"));
     }
 }

@@ -85,19 +85,28 @@ fn serve(listener: &TcpListener, site: &Arc<dyn Site>, address: SocketAddr, ends
             std::thread::sleep(AFTER_A_FAILURE);
             continue;
         };
-        if open.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-            open.fetch_sub(1, Ordering::Relaxed);
+        let is_one_too_many = open.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS;
+        let counted = Counted(open.clone());
+        if is_one_too_many {
             continue;
         }
-        let (site, counted) = (site.clone(), open.clone());
+        let site = site.clone();
         let body = move || {
+            let _counted = counted;
             // A browser that has gone away is no matter of the run's.
             let _ = exchange(stream, |request| answer(request, site.as_ref(), address));
-            counted.fetch_sub(1, Ordering::Relaxed);
         };
-        if std::thread::Builder::new().name("web-answer".to_owned()).spawn(body).is_err() {
-            open.fetch_sub(1, Ordering::Relaxed);
-        }
+        // For whom there is no thread there is no answer: the connection ends.
+        let _ = std::thread::Builder::new().name("web-answer".to_owned()).spawn(body);
+    }
+}
+
+/// One of those that are answered at the same time, until it is dropped: by a panic over a stranger's files, too.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -207,6 +216,28 @@ mod tests {
         let address = server.address;
         drop(server);
         assert!(TcpStream::connect(address).is_err(), "somebody still answers");
+    }
+
+    /// A page that cannot be made, beside one that can.
+    struct Broken;
+
+    impl Site for Broken {
+        fn page(&self, path: &str, _: &str) -> Option<Answer> {
+            assert_ne!(path, "/broken", "planted");
+            Some(Answer::html("whole".to_owned()))
+        }
+    }
+
+    #[test]
+    fn pages_that_cannot_be_made_take_no_place_from_others() {
+        let address = address(LOOPBACK).expect("an address");
+        let server = Server::start("--at", address, Arc::new(Broken)).expect("served");
+        let page =
+            |path: &str| asked(&server, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.address));
+        for _ in 0..=MOST_CONNECTIONS {
+            assert_eq!(page("/broken"), "");
+        }
+        assert!(page("/").ends_with("whole"));
     }
 
     #[test]

@@ -266,6 +266,7 @@ mod tests {
             Scale { replicas: Some(4), ..scale() },
             Scale { replicas: Some(0), ..scale() },
             Scale { copysets: Some(1), ..scale() },
+            Scale { copysets: Some(usize::MAX), ..scale() },
             Scale { racks: Some(0), zones: Some(0), ..scale() },
         ] {
             assert!(check("host-failure.yaml", &scale).is_err(), "{scale:?}");

@@ -148,9 +148,7 @@ fn phases(result: &RunResult, counts: impl Fn(&str, &str) -> Vec<(u64, u64)>) ->
             fault.asked_s < phase.to_s && fault.healed_s.is_none_or(|healed_s| healed_s > phase.from_s)
         };
         // Where clients came and went within a phase, its throughput is of no number of them.
-        phase.measured.clients_least.is_none()
-            && !phase.name.starts_with(WARM_UP)
-            && !result.faults.iter().any(stands)
+        phase.measured.clients_least.is_none() && phase.name != WARM_UP && !result.faults.iter().any(stands)
     };
     let of_load = |load: &LoadResult| {
         let facts = result.facts.loads.iter().find(|facts| facts.name == load.name);

@@ -3,7 +3,7 @@
 //! A rule of thumb, so that a run that cannot end well is refused before it begins. Reads nothing of this machine.
 
 use capabilities::Capabilities;
-use scenario::Scenario;
+use scenario::{Load, Scenario};
 
 /// What a database's own files take on a node before any table is loaded, with its log.
 const NODE_VOLUME_BYTES: u64 = 100 << 20;
@@ -40,10 +40,15 @@ pub fn needs(scenario: &Scenario) -> Needs {
         workload.map_or(0, |workload| workload.loaded_bytes(load.scale))
     });
     let per_volume = volume.saturating_add(loaded.sum());
-    let clients: u64 = scenario.loads.iter().map(|load| u64::from(load.clients)).sum();
+    // Clients of a sweep or a ramp keep what they take while they rest.
+    let most = |load: &Load| load.steps(&scenario.schedule).iter().map(|step| step.1).max();
+    let clients: u64 = scenario.loads.iter().map(|load| u64::from(most(load).unwrap_or(load.clients))).sum();
     Needs {
         disk_bytes: per_volume.saturating_mul(nodes * copies).saturating_add(RECORDS_BYTES),
-        memory_bytes: memory * nodes + CLIENT_MEMORY_BYTES * clients + LAB_MEMORY_BYTES,
+        memory_bytes: memory
+            .saturating_mul(nodes)
+            .saturating_add(CLIENT_MEMORY_BYTES * clients)
+            .saturating_add(LAB_MEMORY_BYTES),
     }
 }
 
@@ -72,8 +77,8 @@ pub fn fits(engine: &Capabilities, free: Needs) -> Fits {
     let memory = free.memory_bytes.saturating_sub(LAB_MEMORY_BYTES);
     let disk = free.disk_bytes.saturating_sub(RECORDS_BYTES);
     Fits {
-        nodes: (memory / (node + CLIENT_MEMORY_BYTES)).min(disk / NODE_VOLUME_BYTES),
-        clients: memory.saturating_sub(3 * node) / CLIENT_MEMORY_BYTES,
+        nodes: (memory / node.saturating_add(CLIENT_MEMORY_BYTES)).min(disk / NODE_VOLUME_BYTES),
+        clients: memory.saturating_sub(node.saturating_mul(3)) / CLIENT_MEMORY_BYTES,
     }
 }
 
@@ -99,6 +104,9 @@ mod tests {
         assert_eq!(larger.memory_bytes, main_job.memory_bytes);
         let clients = of("host-failure", &[("loads.0.clients", "100")]);
         assert!(clients.memory_bytes > main_job.memory_bytes && clients.disk_bytes == main_job.disk_bytes);
+        let rising = of("host-failure", &[("loads.0.ramp", "{ from: 1, to: 100, over: 5s }")]);
+        let swept = of("host-failure", &[("loads.0.sweep", "{ clients: [1, 100, 2] }")]);
+        assert_eq!([rising.memory_bytes, swept.memory_bytes], [clients.memory_bytes; 2]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
 use scenario::{
     DiskFault, DiskTarget, Fault, FaultAction, FaultTarget, Level, MigrationFault, NodeTarget,
-    PartitionShape, ProcessFault, Scenario, Takes,
+    PartitionShape, ProcessDeed, ProcessFault, Scenario, Takes,
 };
 
 use crate::processes::{self, takes_over_after};
@@ -53,11 +53,16 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
     let mut planned = Vec::new();
     // What the same fault leaves is reckoned once, however often the schedule has it.
     let mut known: Vec<(&FaultAction, Judgement)> = Vec::new();
+    // On the run's time line: a fault may outlast its phase and meet those of the next.
+    let mut standing: Vec<Standing> = Vec::new();
+    let run_ends: Duration = scenario.schedule.iter().map(|phase| phase.length).sum();
+    let mut begins = Duration::ZERO;
     for phase in &scenario.schedule {
-        let mut standing: Vec<Standing> = Vec::new();
+        let ends = begins + phase.length;
+        standing.retain(|earlier| earlier.to > begins);
         for fault in &phase.faults {
             let what = fault.action.kind_name().to_owned();
-            let (from, to) = stands(fault, phase.length);
+            let (from, to) = stands(fault, begins, (ends, run_ends));
             let same = known.iter().find(|(action, _)| **action == fault.action);
             let judgement = match (fault.action.takes(), same) {
                 // What it leaves depends on how long it stands.
@@ -88,7 +93,8 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
             planned.push(JudgedFault { phase: phase.name.clone(), what, judgement });
             planned.extend(lags(&fault.action, &phase.name, scenario));
         }
-        let failures = most_at_once(&standing);
+        let failures = most_at_once(&standing, begins);
+        begins = ends;
         if failures.len() > 1 {
             planned.push(JudgedFault {
                 phase: phase.name.clone(),
@@ -107,8 +113,8 @@ struct Standing {
     failures: Vec<Failure>,
 }
 
-/// The most failures that stand at once; of equals the last in the schedule. They begin with the beginning of one fault.
-fn most_at_once(standing: &[Standing]) -> Vec<Failure> {
+/// The most failures that stand at once when a fault begins that does so at `since` or later; of equals the last in the schedule.
+fn most_at_once(standing: &[Standing], since: Duration) -> Vec<Failure> {
     let counts = |moment: fn(&Standing) -> Duration| {
         let mut counts: BTreeMap<Duration, usize> = BTreeMap::new();
         for each in standing {
@@ -125,7 +131,8 @@ fn most_at_once(standing: &[Standing]) -> Vec<Failure> {
     let up_to = |counts: &BTreeMap<Duration, usize>, instant| {
         counts.range(..=instant).next_back().map_or(0, |(_, count)| *count)
     };
-    let most = standing.iter().map(|each| each.from).max_by_key(|at| up_to(&begun, *at) - up_to(&ended, *at));
+    let beginnings = standing.iter().map(|each| each.from).filter(|from| *from >= since);
+    let most = beginnings.max_by_key(|at| up_to(&begun, *at) - up_to(&ended, *at));
     let Some(instant) = most else { return Vec::new() };
     let here = standing.iter().filter(|each| each.from <= instant && instant < each.to);
     let mut failures: Vec<Failure> = here.flat_map(|each| each.failures.clone()).collect();
@@ -135,8 +142,23 @@ fn most_at_once(standing: &[Standing]) -> Vec<Failure> {
     failures
 }
 
-fn stands(fault: &Fault, phase: Duration) -> (Duration, Duration) {
-    (fault.at, fault.length.map_or(phase, |length| fault.at + length))
+/// From when to when a fault of a phase that begins then stands, in a run that ends then.
+fn stands(
+    fault: &Fault,
+    begins: Duration,
+    (phase_ends, run_ends): (Duration, Duration),
+) -> (Duration, Duration) {
+    let from = begins + fault.at;
+    let is_for_good = || match fault.action.takes() {
+        Takes::Processes(action) => action.how == ProcessDeed::Kill { restart_after: None },
+        _ => false,
+    };
+    let to = match fault.length {
+        Some(length) => from + length,
+        None if is_for_good() => run_ends,
+        None => phase_ends,
+    };
+    (from, to)
 }
 
 fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -> Judgement {
@@ -343,7 +365,7 @@ mod tests {
     #[test]
     fn what_stands_at_once_is_found_and_a_fault_that_has_ended_is_not_in_it() {
         let check = |faults: &[Standing], expected: &[&str]| {
-            let found = most_at_once(faults);
+            let found = most_at_once(faults, Duration::ZERO);
             let names: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(names, expected);
         };
@@ -370,6 +392,56 @@ mod tests {
             let instant = Duration::from_millis(instant);
             faults.iter().filter(|each| each.from <= instant && instant < each.to).count()
         };
-        assert_eq!(Some(most_at_once(&faults).len()), (0..150).map(at).max());
+        assert_eq!(Some(most_at_once(&faults, Duration::ZERO).len()), (0..150).map(at).max());
+    }
+
+    /// What is said of each phase's faults: the phase, the kind, and the failures or why there are none.
+    fn told(schedule: &str) -> Vec<String> {
+        let text = format!(
+            "name: x\nsite: {{ regions: {{ r: {{ zones: {{ z: {{ hosts: 3 }} }} }} }} }}\n\
+             database: {{ engine: postgres, nodes: 3, failover: {{ promote: {{ after: 3s }} }} }}\n\
+             loads: [{{ workload: ledger, clients: 1 }}]\nschedule: [{{ phase: baseline, for: 5s }}, {schedule}]\n"
+        );
+        let source = scenario::Source { name: "x".to_owned(), text };
+        let scenario = scenario::parse(&source, &[]).unwrap_or_else(|error| panic!("{:?}", error.problems()));
+        let judged = planned(&scenario, &crate::deployment::deployment(&scenario));
+        let of_one = |judged: JudgedFault| {
+            let words = match judged.judgement {
+                Judgement::Worst { failures, .. } => {
+                    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+                }
+                Judgement::NotOnPaper(why) => why.to_owned(),
+            };
+            format!("{} {}: {words}", judged.phase, judged.what)
+        };
+        judged.into_iter().map(of_one).collect()
+    }
+
+    #[test]
+    fn a_fault_that_outlasts_its_phase_is_judged_with_those_of_the_next() {
+        let off = |host: &str, length: &str| format!("{{ power-off: {{ host: {host} }}, for: {length} }}");
+        let two = |length: &str| {
+            let (one, other) = (off("h1", length), off("h2", "5s"));
+            told(&format!(
+                "{{ phase: one, for: 9s, faults: [{one}] }}, {{ phase: two, for: 9s, faults: [{other}] }}, \
+                 {{ phase: rest, for: 9s }}"
+            ))
+        };
+        let alone = ["one power-off: r/z/h1", "two power-off: r/z/h2"];
+        assert_eq!(two("9s"), alone);
+        assert_eq!(two("10s"), [&alone[..], &["two all faults that overlap: r/z/h1, r/z/h2"]].concat());
+    }
+
+    #[test]
+    fn processes_that_are_never_started_again_stand_still_beyond_their_phase() {
+        let killed = |restart: &str| {
+            told(&format!(
+                "{{ phase: one, for: 2s, faults: [{{ process: {{ of: n1, how: kill, restart: {restart} }} }}] }}, \
+                 {{ phase: rest, for: 9s }}"
+            ))
+        };
+        assert_eq!(killed("never"), ["one process: database on r/z/h1"]);
+        let soon = ["one process: it ends before a failover, and the page cache survives"];
+        assert_eq!(killed("{ after: 1s }"), soon);
     }
 }

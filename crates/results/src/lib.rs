@@ -4,6 +4,7 @@
 //! makes no sentence of them: `verdict` fills them, `report` shows them.
 
 mod by_second;
+mod claim;
 mod derive;
 mod fault;
 pub mod folder;

@@ -10,6 +10,7 @@ use history::Verdict;
 use history::whole_file::{self, Link, WholeFileError};
 use serde::{Deserialize, Serialize};
 
+use crate::claim::held_to_its_parts;
 use crate::run::RunResult;
 use crate::run_directory;
 
@@ -127,16 +128,26 @@ pub enum MatrixError {
     Form(#[from] serde_json::Error),
 }
 
-/// Reads the `matrix.json` of a directory; none where there is none.
+/// Reads the `matrix.json` of a directory; none where there is none. A pass that its runs do not bear out is `unknown`.
 ///
 /// # Errors
 /// When it cannot be read or is none.
 pub fn read(directory: &Path) -> Result<Option<MatrixResult>, MatrixError> {
     match whole_file::read(&directory.join(MATRIX), Link::Refused, run_directory::LONGEST_FILE_BYTES) {
-        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Ok(bytes) => Ok(Some(held_to_its_cells(serde_json::from_slice(&bytes)?))),
         Err(error) if error.is_absence() => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+fn held_to_its_cells(mut matrix: MatrixResult) -> MatrixResult {
+    for cell in &mut matrix.cells {
+        cell.result = cell.result.take().map(held_to_its_parts);
+    }
+    if matrix.verdict == Verdict::Pass && matrix.judged() != Verdict::Pass {
+        matrix.verdict = Verdict::Unknown;
+    }
+    matrix
 }
 
 /// Writes `matrix.json` whole.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use history::Event;
 use history::whole_file::{self, Link, WholeFileError};
 
+use crate::claim::held_to_its_parts;
 use crate::derive;
 use measure::TimelineRow;
 
@@ -94,7 +95,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
     let recorded = match text_of(directory, "result.json", LONGEST_FILE_BYTES, &mut notes)? {
         None => None,
         Some(text) => match serde_json::from_str::<RunResult>(&text) {
-            Ok(result) => Some(result),
+            Ok(result) => Some(held_to_its_parts(result)),
             Err(error) => {
                 notes.push(format!("result.json: not readable ({error})"));
                 None
@@ -150,13 +151,13 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
     })
 }
 
-/// A file's text, bytes that are no UTF-8 replaced; none when it is not there, or is not a file to be read, which is noted.
 /// The result that a run left, and nothing else of its directory; none where it left none that can be read.
 pub(crate) fn recorded_result(directory: &Path) -> Option<RunResult> {
     let text = text_of(directory, "result.json", LONGEST_FILE_BYTES, &mut Vec::new()).ok()??;
-    serde_json::from_str(&text).ok()
+    serde_json::from_str(&text).ok().map(held_to_its_parts)
 }
 
+/// A file's text, bytes that are no UTF-8 replaced; none when it is not there, or is not a file to be read, which is noted.
 fn text_of(
     directory: &Path,
     name: &str,

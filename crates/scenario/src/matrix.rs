@@ -46,6 +46,16 @@ impl Matrix {
         let cell = Cell { label, values: Vec::new(), settings: Vec::new(), scenario };
         Matrix { axes: Vec::new(), repeat, cells: vec![cell] }
     }
+
+    /// Whether every cell sets this path, or what it lies in: a `--set` of it then reaches none.
+    #[must_use]
+    pub fn replaces(&self, path: &str) -> bool {
+        let covers = |(setting, _): &(String, String)| {
+            let below = path.strip_prefix(setting.as_str());
+            below.is_some_and(|below| below.is_empty() || below.starts_with('.'))
+        };
+        !self.cells.is_empty() && self.cells.iter().all(|cell| cell.settings.iter().any(covers))
+    }
 }
 
 /// One combination.

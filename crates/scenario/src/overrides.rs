@@ -37,11 +37,30 @@ fn value(text: &Text, start: usize, index: usize) -> Result<Node, Box<Finding>> 
     let written = text.text.get(start..).unwrap_or_default();
     let trimmed = written.trim();
     if !trimmed.is_empty() && (!trimmed.starts_with('>') || trimmed.contains('\n')) {
-        return tree::read(&text.text, start, index, &LANGUAGE);
+        let node = tree::read(&text.text, start, index, &LANGUAGE)?;
+        return refuse_comment(&node, text, index).map_or(Ok(node), Err);
     }
     let start = start + (written.len() - written.trim_start().len());
     let at = Spot { text: index, start, end: start + trimmed.len() };
     Ok(Node { at, head: at, value: Value::Scalar { text: trimmed.to_owned(), plain: true } })
+}
+
+/// Nobody comments on a value on the command line: what YAML would drop without a word is part of what was meant.
+fn refuse_comment(node: &Node, text: &Text, index: usize) -> Option<Box<Finding>> {
+    let behind = text.text.get(node.at.end..)?;
+    let comment = behind.trim_start();
+    let start = node.at.end + (behind.len() - comment.len());
+    let at = Spot { text: index, start, end: start + comment.trim_end().len() };
+    comment.starts_with('#').then(|| {
+        let help = "put double quotes around the value, inside those of the shell: --set 'path=\"a #1\"'";
+        finding(
+            "comment",
+            at,
+            "YAML takes what follows `#` for a comment".to_owned(),
+            "would be left out",
+            help,
+        )
+    })
 }
 
 /// The steps of a path that is written from the beginning of `from` on.
@@ -91,7 +110,7 @@ pub(crate) fn set(node: &mut Node, steps: &[Step], value: Node) -> Result<(), Bo
             return Err(finding(
                 "bad-path",
                 step.at,
-                format!("the path goes on below `{}`, which holds a single value", step.key),
+                format!("`{}` is below a single value, which has no keys", step.key),
                 "not a key of a map",
                 "set the whole value instead, such as database.failover='{ promote: { after: 3s } }'",
             ));

@@ -13,11 +13,14 @@ use crate::file::{About, EXTERNAL, KUBERNETES_TARGET, SCENARIO, TARGETS};
 use crate::language::LANGUAGE;
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::Places;
-use crate::rejection::{Finding, Findings, Rejection, Spot, Text};
+use crate::rejection::{Finding, Findings, Rejection, Spanned, Spot, Text};
 use crate::resolved::{Cluster, Database, Site, Volumes};
 use crate::scenario::Scenario;
 use crate::tree::{self, Node, Value};
 use crate::{connections, database, disks, expect, loads, overrides, pods, schedule, site};
+
+/// What the last run is found under, beside the folder of each scenario's runs.
+const LATEST: &str = "latest";
 
 /// A scenario's text. The name is only used for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,7 +235,7 @@ fn decode(
 }
 
 fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<Document> {
-    let name = record.get("name").and_then(|node| decoder.name(node, "the scenario's name"));
+    let name = record.get("name").and_then(|node| decode_name(node, decoder));
     let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, u64::MAX));
     let ground = decode_ground(record, files, decoder);
     let loads = record.get("loads").and_then(|node| loads::decode(node, decoder));
@@ -249,6 +252,16 @@ fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decod
         schedule: schedule?,
         expect: expect.unwrap_or_default(),
     })
+}
+
+fn decode_name(node: &Node, decoder: &mut Decoder) -> Option<Spanned<String>> {
+    let name = decoder.name(node, "the scenario's name")?;
+    if name.value == LATEST {
+        let message = format!("`{LATEST}` cannot be a scenario's name");
+        let help = format!("choose another name: `{LATEST}` is the link to the last run, in the same folder");
+        decoder.findings.add("bad-name", name.at, message, "reserved", help);
+    }
+    Some(name)
 }
 
 /// `target` with what it takes: `site` and `database`, or `cluster`.

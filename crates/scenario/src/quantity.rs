@@ -372,7 +372,7 @@ pub const QUANTITIES: &[QuantityEntry] = &[
     in_phase(
         "error_rate",
         Quantity::ErrorRate,
-        Unit::Ratio,
+        Unit::Share,
         "failed transactions and connection attempts as a share of all attempts; needs 100 of them to hold",
         "< 1%",
     ),

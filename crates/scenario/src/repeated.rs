@@ -7,6 +7,9 @@ use std::time::Duration;
 use crate::rejection::{Findings, Spanned};
 use crate::units::format_duration;
 
+/// Most faults of a run: each is held against those before it.
+pub(crate) const MOST_FAULTS: usize = 1_000;
+
 /// A fault's moments as written.
 pub(crate) struct Repetition<'d> {
     /// How often it strikes; once where absent.
@@ -18,7 +21,7 @@ pub(crate) struct Repetition<'d> {
 }
 
 /// When the fault strikes, from the start of a phase of this length: once, or as often as it is healed before the phase
-/// ends. Once, too, where `every` is refused.
+/// ends. Once, too, where `every` is refused; and no oftener than tells that these are more faults than a run may have.
 pub(crate) fn moments(
     repetition: &Repetition<'_>,
     phase: Duration,
@@ -49,7 +52,7 @@ pub(crate) fn moments(
     let mut moments = Vec::new();
     let mut next = at;
     // What is over by itself must still begin within the phase.
-    while next < phase && next + length <= phase {
+    while next < phase && next + length <= phase && moments.len() <= MOST_FAULTS {
         moments.push(next);
         next += every.value;
     }
@@ -92,6 +95,16 @@ mod tests {
         assert_eq!(strikes(20, 0, Some(0), 60), (vec![0, 20, 40], 0));
         assert_eq!(strikes(20, 5, Some(15), 60), (vec![5, 25, 45], 0), "healed as the phase ends");
         assert_eq!(strikes(20, 6, Some(15), 60), (vec![6, 26], 0), "the third would outlast it");
+    }
+
+    #[test]
+    fn a_fault_that_strikes_too_often_is_followed_no_further_than_that_shows() {
+        let every = Spanned { value: Duration::from_micros(1), at: Spot { text: 0, start: 0, end: 1 } };
+        let repetition = Repetition { every: Some(&every), at: Duration::ZERO, length: Some(Duration::ZERO) };
+        let mut findings = Findings::default();
+        let day = Duration::from_secs(86_400);
+        assert_eq!(moments(&repetition, day, &mut findings).len(), MOST_FAULTS + 1);
+        assert!(findings.is_empty());
     }
 
     #[test]

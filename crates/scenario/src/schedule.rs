@@ -11,17 +11,15 @@ use crate::faults::receipts::OfAllFaults;
 use crate::faults::{self, Fault, FaultDocument, FaultTarget, Surroundings, Takes};
 use crate::file::PHASE;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::repeated::{self, Repetition};
+use crate::repeated::{self, MOST_FAULTS, Repetition};
 use crate::resolved::Place;
+use crate::resolved::pace::WARM_UP;
 use crate::scenario::Phase;
 use crate::tree::Node;
 use crate::units::format_duration;
 
 /// Longest run.
 const MOST_RUN: Duration = Duration::from_secs(24 * 3600);
-
-/// Most faults of a run: each is held against those before it.
-const MOST_FAULTS: usize = 1_000;
 
 /// The phase that recovery is held against.
 const BASELINE: &str = "baseline";
@@ -49,6 +47,15 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<PhaseDocu
                 also: Some((earlier, "first here".to_owned())),
             });
         }
+    }
+    for late in phases.iter().skip(1).filter(|phase| phase.name.value == WARM_UP) {
+        decoder.findings.add(
+            "late-warm-up",
+            late.name.at,
+            format!("`{WARM_UP}` can only be the first phase: it is left out of what is judged"),
+            "not the first",
+            "give this phase another name",
+        );
     }
     Some(phases)
 }
@@ -142,6 +149,7 @@ pub(crate) fn resolve(
             let at = fault.at.as_ref().map_or(Duration::ZERO, |at| at.value);
             let length = action.own_length().or(fault.length.as_ref().map(|length| length.value));
             let stands = length.unwrap_or(span.length.saturating_sub(at));
+            fault.check_flap(stands, findings);
             fault.check_receipt(&action, stands, (surroundings, all), findings);
             // What takes no length is over by itself.
             let repeats_after = length.or(fault.takes_no_length().then_some(Duration::ZERO));
@@ -214,7 +222,7 @@ fn check_times(fault: &FaultDocument, phase: &str, span: Span, findings: &mut Fi
         return;
     }
     let left = span.end.saturating_sub(span.begin + at);
-    if let Some(written) = fault.length.as_ref().filter(|length| length.value > left) {
+    if let Some(written) = fault.length_given().filter(|length| length.value > left) {
         findings.add(
             "outside-run",
             written.at,

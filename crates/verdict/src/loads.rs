@@ -108,7 +108,7 @@ pub(crate) fn load_result(load: &scenario::Load, planned: &Planned<'_>, shown: &
     };
     let phases = phases_that_were(&planned.facts.phases, shown.ended_s);
     // As planned: a run that ended in its warm-up has no figures beside it.
-    let judged = planned.facts.phases.iter().find(|phase| !phase.name.starts_with(WARM_UP));
+    let judged = planned.facts.phases.iter().find(|phase| phase.name != WARM_UP);
     let from_s = judged.map_or(0.0, |phase| phase.from_s);
     let of_phase = |phase: &PhaseFacts| PhaseResult {
         name: phase.name.clone(),

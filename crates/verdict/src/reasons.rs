@@ -153,7 +153,7 @@ fn stalled(stalls: &[&Stall]) -> Option<String> {
 
 /// Where the warm-up ends: nothing is judged before.
 fn judged_from_s(result: &RunResult) -> f64 {
-    let judged = result.facts.phases.iter().find(|phase| !phase.name.starts_with(WARM_UP));
+    let judged = result.facts.phases.iter().find(|phase| phase.name != WARM_UP);
     judged.map_or(0.0, |phase| phase.from_s)
 }
 

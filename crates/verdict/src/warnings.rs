@@ -45,7 +45,7 @@ pub(crate) fn all_warnings(
             let rate_per_s = last.and_then(|step| step.rate_per_s).unwrap_or(0.0);
             doubts.extend(warnings::rate_not_kept(&load.name, open_loop.waiting_at_end, rate_per_s));
         }
-        for phase in load.phases.iter().filter(|phase| !phase.name.starts_with(WARM_UP)) {
+        for phase in load.phases.iter().filter(|phase| phase.name != WARM_UP) {
             let what = format!("{}, phase {}", load.name, phase.name);
             // p99.9 is not in the report's tables by phase; the doubts worth a reader's time are those about p99.
             doubts.extend(warnings::few_samples(&what, phase.measured.transactions).into_iter().filter(

@@ -9,7 +9,7 @@ use run::pods::Asked;
 use scenario::Scenario;
 use scenario::units::approximate_size;
 
-use crate::commands::{faults, folder_of, not_planned, read_source, reject};
+use crate::commands::{check_set, faults, folder_of, not_planned, read_source, reject};
 use crate::exit::Exit;
 use crate::paper_text::{self, counted};
 use crate::printed;
@@ -48,6 +48,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
         show(path, scenario);
         return Ok(());
     };
+    check_set(&matrix, &source, set)?;
     for cell in &mut matrix.cells {
         run::check_workloads(&mut cell.scenario, &folder_of(path))
             .map_err(|error| refused(error, Some(&cell.label)))?;

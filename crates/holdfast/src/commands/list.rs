@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use history::whole_file::{self, Link, WholeFileError};
+
 use crate::arguments::Listed;
 use crate::commands::engines::not_carried;
 use crate::commands::faults::in_a_line;
@@ -56,7 +58,7 @@ fn scenarios(folder: &Path) -> Result<Vec<(String, String)>, Exit> {
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.extension().is_some_and(|extension| extension == "yaml") {
-            let description = description(&path).map_err(failed)?;
+            let description = description(&path).unwrap_or_else(|error| format!("cannot be read: {error}"));
             found.push((path.display().to_string(), description));
         }
     }
@@ -65,8 +67,8 @@ fn scenarios(folder: &Path) -> Result<Vec<(String, String)>, Exit> {
 }
 
 /// What a scenario says of itself.
-pub(super) fn description(path: &Path) -> std::io::Result<String> {
-    let text = std::fs::read_to_string(path)?;
+pub(super) fn description(path: &Path) -> Result<String, WholeFileError> {
+    let text = whole_file::read_text(path, Link::Followed, scenario::MOST_BYTES as u64)?;
     let source = scenario::Source { name: path.display().to_string(), text };
     Ok(match run::plan(&source, &[], &folder_of(path)) {
         Ok(plan) if !plan.scenario.about.description.is_empty() => plan.scenario.about.description,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use history::Verdict;
 use load::{Arrival, LoadPlan, Step, ThinkTime};
 use run::script_files::{self, ScriptFiles};
 use run::{Standalone, StandaloneEnd, StandaloneNews};
@@ -33,7 +34,8 @@ pub fn load(options: LoadOptions) -> Result<Exit, Exit> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // The second one ends the process at once: there is nothing to be put in order but files that are whole anyway.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
+        let code = i32::from(Verdict::Unknown.exit_code());
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&interrupted))
             .map_err(Exit::failed)?;
         signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(Exit::failed)?;
     }

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use history::visible::is_hidden;
 use history::whole_file::{self, Link};
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use scenario::{Rejection, Source};
+use scenario::{Matrix, Refusal, Rejection, Source};
 
 use crate::complained;
 use crate::exit::{Exit, WRONG};
@@ -46,6 +46,22 @@ fn read_source(path: &Path) -> Result<Source, Exit> {
 /// Where the paths in a scenario's file begin.
 fn folder_of(scenario: &Path) -> PathBuf {
     scenario.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// Refuses a `--set` that no run would see, because the matrix sets the same in every combination.
+fn check_set(matrix: &Matrix, source: &Source, set: &[(String, String)]) -> Result<(), Exit> {
+    let Some((path, _)) = set.iter().find(|(path, _)| matrix.replaces(path)) else { return Ok(()) };
+    let message = format!("the matrix sets `{path}` in every combination, so no run has this value");
+    let refusal = Refusal {
+        code: "set-by-the-matrix",
+        message: message.clone(),
+        label: "used by none".to_owned(),
+        help: "change the axis, as in `--set 'matrix.axes={ ... }'`, or leave this out".to_owned(),
+    };
+    Err(match scenario::point_at(source, set, path, refusal) {
+        Some(rejection) => reject(rejection),
+        None => Exit::wrong(anyhow::anyhow!(message)),
+    })
 }
 
 /// Shows what is wrong with a scenario, with a caret at the place. In colour, unless the scenario holds what a terminal

@@ -22,6 +22,11 @@ pub fn predict(options: &PredictOptions) -> Result<Exit, Exit> {
 
 /// What more clients or nodes would give.
 fn capacity(runs: &[PathBuf], options: &PredictOptions) -> Result<Exit, Exit> {
+    if let Some(option) = option_of_a_scenario(options) {
+        return Err(Exit::wrong(anyhow::anyhow!(
+            "{option} is for the prediction of one scenario, not of run directories; leave it out"
+        )));
+    }
     let by = options.by.map(|by| match by {
         CapacityBy::Clients => By::Clients,
         CapacityBy::Nodes => By::Nodes,
@@ -37,6 +42,22 @@ fn capacity(runs: &[PathBuf], options: &PredictOptions) -> Result<Exit, Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// The first option given that says something about a scenario alone, as far as its absence can be told from its default.
+fn option_of_a_scenario(options: &PredictOptions) -> Option<&'static str> {
+    let given = [
+        ("--set", !options.set.is_empty()),
+        ("--nodes", options.nodes.is_some()),
+        ("--ranges", options.ranges.is_some()),
+        ("--replicas", options.replicas.is_some()),
+        ("--racks", options.racks.is_some()),
+        ("--zones", options.zones.is_some()),
+        ("--regions", options.regions.is_some()),
+        ("--copysets", options.copysets.is_some()),
+        ("--edge-rate", options.edge_rate.is_some()),
+    ];
+    given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
 }
 
 fn at_scale(path: &Path, options: &PredictOptions) -> Result<Exit, Exit> {

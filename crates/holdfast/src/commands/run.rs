@@ -11,7 +11,7 @@ use run::{Ended, KeptLab, LaunchError, Message, Options, Placement, Show};
 use scenario::{Matrix, Source};
 
 use crate::arguments::RunOptions;
-use crate::commands::{folder_of, not_planned, read_source, reject};
+use crate::commands::{check_set, folder_of, not_planned, read_source, reject};
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::printed;
@@ -23,11 +23,14 @@ pub fn run(mut options: RunOptions) -> Result<Exit, Exit> {
     if let Some(folder) = &options.engine_dir {
         let whole = std::path::absolute(folder)
             .map_err(|error| Exit::wrong(anyhow::anyhow!("--engine-dir {}: {error}", folder.display())))?;
-        options.set.push(("database.path".to_owned(), whole.display().to_string()));
+        options.set.push(("database.path".to_owned(), as_value(&whole.display().to_string())));
     }
     let source = read_source(&options.scenario)?;
     let interrupts = Interrupts::listen()?;
     let plan = run::plan(&source, &options.set, &folder_of(&options.scenario)).map_err(not_planned)?;
+    if let Some(matrix) = &plan.matrix {
+        check_set(matrix, &source, &options.set)?;
+    }
     let live = options.live.map(Live::start).transpose()?;
     let mut desk = Desk { terminal: Terminal::new(options.json), interrupts, live };
     if let Some(live) = &desk.live {
@@ -42,6 +45,13 @@ pub fn run(mut options: RunOptions) -> Result<Exit, Exit> {
         Some(matrix) => matrix::run(&options, &source, &plan.scenario, matrix, &mut desk),
         None => once(options, source, &mut desk),
     }
+}
+
+/// A path as a value that YAML takes for nothing else.
+fn as_value(path: &str) -> String {
+    let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
+    // Text in JSON is text in YAML.
+    if is_plain { path.to_owned() } else { serde_json::Value::from(path).to_string() }
 }
 
 /// What a run needs of the terminal's side, one after the other.
@@ -173,4 +183,22 @@ fn write_result(run_directory: &Path, result: &results::RunResult) -> anyhow::Re
     let text = serde_json::to_string_pretty(result)?;
     run::RunDirectory::at(run_directory.to_owned()).write("result.json", &format!("{text}\n"))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_programs_is_taken_as_it_is_whatever_signs_are_in_it() {
+        let text = "name: x\nsite: { regions: { a: { zones: { b: { hosts: 1 } } } } }\n\
+                    database: { engine: postgres, nodes: 1 }\nloads: [{ workload: ledger, clients: 1 }]\n\
+                    schedule: [{ phase: baseline, for: 5s }]\n";
+        let source = Source { name: "x.yaml".to_owned(), text: text.to_owned() };
+        for folder in ["/opt/pg-15/bin", "/opt/pg #15", "/opt/a: b", "/opt/{a}", "/opt/\"é\"\\ "] {
+            let set = [("database.path".to_owned(), as_value(folder))];
+            let scenario = scenario::parse(&source, &set).expect(folder);
+            assert_eq!(scenario.database.path.as_deref(), Some(folder));
+        }
+    }
 }

@@ -63,6 +63,10 @@ fn devices_pipes_and_files_of_other_folders_are_refused_with_a_caret() {
     let fifo = desk.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     refused(&desk.run(&["check", "fifo"]), &["it is a FIFO, not a regular file"]);
+    std::fs::rename(&fifo, desk.path().join("scenarios/pipe.yaml")).expect("moved");
+    let listed = desk.run(&["list", "scenarios"]);
+    listed.ends_with(0);
+    assert!(listed.stdout.contains("cannot be read: it is a FIFO"), "{}", listed.stdout);
     let large = std::fs::File::create(desk.path().join("large.yaml")).expect("a file");
     large.set_len(1 << 40).expect("a length");
     refused(&desk.run(&["check", "large.yaml"]), &["longer than 1048576 bytes"]);

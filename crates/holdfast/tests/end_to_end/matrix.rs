@@ -187,6 +187,11 @@ fn a_matrix_is_checked_on_paper_cell_by_cell_and_one_lab_cannot_be_kept_of_many(
         desk.run(&["check", "scenarios/small.yaml", "--set", "matrix.axes={ loads.0.clients: [1, none] }"]);
     wrong.ends_with(254);
     assert!(wrong.stderr.contains("must be a whole number"), "{}", wrong.stderr);
+    for command in ["check", "run"] {
+        let unused = desk.run(&[command, "scenarios/small.yaml", "--set", "loads.0.clients=3"]);
+        unused.ends_with(254);
+        assert!(unused.stderr.contains("the matrix sets `loads.0.clients` in every"), "{}", unused.stderr);
+    }
     assert!(!desk.path().join("runs").exists(), "nothing was begun");
 }
 

@@ -97,6 +97,7 @@ fn this_machine_is_held_against_best_practice_with_and_without_a_scenario() {
         both.stdout
     );
     desk.run(&["check"]).ends_with(254);
+    desk.run(&["check", "--this-host", "--set", "loads.0.clients=9"]).ends_with(254);
 }
 
 #[test]
@@ -153,6 +154,8 @@ fn capacity_is_told_of_run_directories_only_and_never_from_too_little() {
     let result = include_str!("one_phase.json");
     std::fs::write(run.join("result.json"), result).expect("a result");
     check(&["one-phase"], "load ledger, by clients: 1 measurements are too few");
+    check(&["one-phase", "--nodes", "9"], "--nodes is for the prediction of one scenario");
+    check(&["one-phase", "one-phase", "--set", "loads.0.clients=9"], "--set is for the prediction");
 }
 
 #[test]

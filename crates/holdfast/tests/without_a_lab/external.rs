@@ -121,6 +121,26 @@ fn a_leader_that_stands_still_for_a_while_is_shown_and_loses_nothing() {
 }
 
 #[test]
+fn what_is_refused_of_one_run_is_refused_of_a_series_before_it_begins() {
+    let scenario = |command: &str| {
+        format!(
+            "name: mine\ntarget: external\ncluster:\n  engine: postgres\n  may-break: [db1]\n  members:\n    db1: {{ \
+             endpoint: \"127.0.0.1:1\", reach: {{ local: [] }}, facts: {{ unit: x.service }} }}\nloads: [{{ workload: ledger, \
+             clients: 1 }}]\nschedule:\n  - {{ phase: baseline, for: 1s }}\n  - {{ phase: fault, for: 2s, faults: [{{ \
+             external: {{ command: {command}, of: db1 }}, for: 1s }}] }}\n"
+        )
+    };
+    for (command, told) in
+        [("systemd-kil", "no command file `systemd-kil` ships"), ("systemd-kill", "--yes-break mine")]
+    {
+        let folder = Folder::with(&scenario(command));
+        let (code, said) = folder.said(&["run", "mine.yaml", "--repeat", "2"]);
+        assert!(code == 254 && said.contains(told), "{code}: {said}");
+        assert!(!folder.path().join("runs").exists(), "{command}");
+    }
+}
+
+#[test]
 fn a_command_that_ends_with_0_and_does_nothing_makes_no_pass() {
     let idle = STOP.replace("[pkill, -STOP, -P,", "[pgrep, -P,").replace("[kill, -STOP,", "[kill, -0,");
     let Some(cluster) = Cluster::new(&idle) else { return };

@@ -113,6 +113,11 @@ pub(super) fn copysets(
         return Err(ShapeError::NarrowScatter { width: scatter_width, least: others });
     }
     let permutations = if others == 0 { 1 } else { scatter_width.div_ceil(others) };
+    let count = permutations.saturating_mul(cluster.hosts() / each.max(1));
+    if count > MOST_RANGES {
+        let what = "the number of copysets";
+        return Err(ShapeError::TooMany { what, value: count, most: MOST_RANGES });
+    }
     let level = [Domain::Zone, Domain::Rack].into_iter().find(|level| cluster.count(*level) >= each);
     let mut sets = Vec::new();
     for _ in 0..permutations {

@@ -208,13 +208,16 @@ impl Comparison {
 /// against the atlas, where one is given.
 ///
 /// # Errors
-/// When a directory cannot be read, or there are fewer than two runs and no atlas.
+/// When a directory cannot be read or is given twice, or there are fewer than two runs and no atlas.
 pub fn compare(given: &[Given], reference: Option<Reference<'_>>) -> Result<Comparison, CompareError> {
     let needed = if reference.is_some() { 1 } else { 2 };
     let missing = missing(given);
     let given: Vec<&Given> = given.iter().filter(|given| given.without_result.is_none()).collect();
     if given.len() < needed {
         return Err(CompareError::TooFew { runs: given.len() });
+    }
+    if let Some(again) = source::given_twice(&given) {
+        return Err(CompareError::Twice { path: again.path.clone() });
     }
     let taken = given.into_iter().map(source::take).collect::<Result<Vec<Taken>, CompareError>>()?;
     let groups = grouped(&taken);

@@ -89,7 +89,7 @@ const OF_A_FAULT: [Quantity; 6] = [
 
 /// Phases that figures leave out.
 fn is_warm_up(phase: &PhaseResult) -> bool {
-    phase.name.starts_with("warm-up")
+    phase.name == "warm-up"
 }
 
 /// Every figure that any of the runs has, in the order of the report.

@@ -2,7 +2,7 @@
 //!
 //! The only file of the comparison that reads files, and it reads no others than a run's own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,12 @@ pub enum CompareError {
     TooFew {
         /// How many there are.
         runs: usize,
+    },
+    /// The same run, by its own path or by a link to it.
+    #[error("{} is given twice, and a run is no repetition of itself; leave it out once", path.display())]
+    Twice {
+        /// As given the second time.
+        path: PathBuf,
     },
     /// A directory that does not tell what a run was.
     #[error(transparent)]
@@ -133,6 +139,13 @@ pub(crate) fn of_matrix(directory: &Path, matrix: &MatrixResult) -> Vec<Given> {
         without_result: cell.result.is_none().then(|| why(&cell.failure)),
     };
     cells.iter().map(given).collect()
+}
+
+/// The first that was given before.
+pub(super) fn given_twice<'g>(given: &[&'g Given]) -> Option<&'g Given> {
+    let mut seen = BTreeSet::new();
+    let mut is_new = |path: &Path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+    given.iter().copied().find(|given| !is_new(&given.path))
 }
 
 /// Reads one run.

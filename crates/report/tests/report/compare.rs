@@ -397,6 +397,16 @@ fn fewer_than_two_runs_and_what_is_no_run_are_refused() {
 }
 
 #[test]
+fn a_run_is_no_repetition_of_itself() {
+    let mut runs = Runs::new();
+    let (one, other, link) = (runs.add(1, 1.0), runs.add(8, 1.0), runs.folder.path().join("latest"));
+    std::os::unix::fs::symlink(&other, &link).expect("a link");
+    let given = compare::expand(&[one, other, link.clone()]).expect("runs");
+    let told = compare::compare(&given, None).expect_err("refused");
+    assert!(matches!(&told, CompareError::Twice { path } if *path == link), "{told}");
+}
+
+#[test]
 fn a_name_cannot_break_out_of_the_page() {
     let mut runs = Runs::new();
     let paths = [runs.add(1, 1.0), runs.add(2, 1.0)];

@@ -3,9 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::SystemTime;
 
+use history::Verdict;
 use report::export::{ExportError, Format, Rows, export};
-use results::ReadError;
+use results::folder::Found;
+use results::{ReadError, RunResult};
 
 use crate::fixture;
 
@@ -68,6 +71,33 @@ fn a_history_that_is_a_link_is_not_exported() {
     let told =
         export(folder.path(), Format::Csv(Rows::Operations), None, &mut Vec::new()).expect_err("refused");
     assert!(told.to_string().contains("it is a symbolic link, not a regular file"), "{told}");
+}
+
+#[test]
+fn a_result_that_says_pass_although_a_part_of_it_does_not_is_unknown_and_names_the_part() {
+    let check = |change: fn(&mut RunResult), expected: Verdict, part: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut fixture = fixture::host_failure();
+        change(&mut fixture.result);
+        fixture.write(folder.path()).expect("written");
+        let read = results::read(folder.path()).expect("readable").result;
+        assert_eq!(read.verdict, expected, "{part}");
+        assert!(read.reasons[0].contains(part), "{:?}", read.reasons);
+        let listed = Found::read("x", folder.path(), SystemTime::now()).result.expect("a result");
+        assert_eq!(listed.verdict, expected, "{part}");
+    };
+    let lost = |result: &mut RunResult| result.checks[0].verdict = Verdict::Fail;
+    check(lost, Verdict::Unknown, "check ledger is fail in it");
+    let missed = |result: &mut RunResult| result.expectations[2].verdict = Verdict::Unknown;
+    check(missed, Verdict::Unknown, "expectation recovery is unknown in it");
+    let unshown = |result: &mut RunResult| result.faults[0].receipt.verdict = Verdict::Fail;
+    check(unshown, Verdict::Unknown, "the receipt of fault 1 is fail in it");
+    let failed = |result: &mut RunResult| {
+        result.verdict = Verdict::Fail;
+        result.checks[0].verdict = Verdict::Fail;
+    };
+    check(failed, Verdict::Fail, "every expectation holds");
+    check(|_| (), Verdict::Pass, "every expectation holds");
 }
 
 #[test]

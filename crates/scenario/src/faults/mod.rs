@@ -288,6 +288,11 @@ trait Written {
         None
     }
 
+    /// After how long it is over by its own words or defaults; `None` where the schedule says it.
+    fn over_after(&self) -> Option<&Spanned<Duration>> {
+        None
+    }
+
     /// What it does to packets.
     fn conditions(&self) -> Option<&Conditions> {
         None
@@ -401,6 +406,8 @@ pub(crate) struct FaultDocument {
     pub(crate) every: Option<Spanned<Duration>>,
     /// Whether it comes and goes.
     pub(crate) flap: Option<Flap>,
+    /// Where it says that.
+    flap_at: Option<Spot>,
 }
 
 /// Reads a fault.
@@ -422,7 +429,8 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
     let kind = fault_kind(name)?;
     let action = (kind.read)(entry, decoder)?;
     let flap = record.get("flap").and_then(|node| decode_flap(node, decoder));
-    if let Some(flap_at) = record.key_at("flap") {
+    let flap_at = record.key_at("flap");
+    if let Some(flap_at) = flap_at {
         let noun = kind.noun;
         match kind.comes_and_goes {
             true => action.check_flap(flap_at, decoder),
@@ -438,7 +446,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<FaultDocument
     if let (Some((message, help)), Some(length_at)) = (action.refuses_length(), record.key_at("for")) {
         decoder.findings.add("bad-length", length_at, message, "not of this fault", help);
     }
-    Some(FaultDocument { action, kind_at: entry.key_at, at, length, every, flap })
+    Some(FaultDocument { action, kind_at: entry.key_at, at, length, every, flap, flap_at })
 }
 
 fn decode_flap(node: &Node, decoder: &mut Decoder) -> Option<Flap> {
@@ -490,6 +498,11 @@ impl FaultDocument {
         self.action.target_at().unwrap_or(self.kind_at)
     }
 
+    /// How long it stands, by the schedule or by itself; `None` where it is to the end of its phase, or for good.
+    pub(crate) fn length_given(&self) -> Option<&Spanned<Duration>> {
+        self.length.as_ref().or_else(|| self.action.over_after())
+    }
+
     /// What it does to packets.
     pub(crate) fn conditions(&self) -> Option<&Conditions> {
         self.action.conditions()
@@ -498,6 +511,18 @@ impl FaultDocument {
     /// Whether it is over by itself, so that nobody says how long it stands.
     pub(crate) fn takes_no_length(&self) -> bool {
         self.action.refuses_length().is_some()
+    }
+
+    /// Refuses one that is over before it would go for the first time; it stands for so long.
+    pub(crate) fn check_flap(&self, length: Duration, findings: &mut Findings) {
+        let (Some(flap), Some(at)) = (self.flap, self.flap_at) else { return };
+        if length.is_zero() || flap.down < length {
+            return;
+        }
+        let (down, length) = (format_duration(flap.down), format_duration(length));
+        let message = format!("a fault of {length} that is active for {down} at a time does not flap");
+        let help = format!("write a `down` of less than {length}, or remove `flap`");
+        findings.add("bad-flap", at, message, "never inactive", help);
     }
 
     /// Refuses what could not be shown of the fault, which stands for so long.

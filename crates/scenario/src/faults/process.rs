@@ -162,6 +162,8 @@ impl Facts for ProcessFault {
 struct Document {
     node: Spanned<String>,
     how: ProcessDeed,
+    /// After how long its killed processes are started again; the default stands where `how` does.
+    after: Option<Spanned<Duration>>,
     only: Option<Spanned<String>>,
     /// Where `how` stands.
     how_at: Spot,
@@ -184,16 +186,20 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
         );
         return None;
     }
-    let deed = match how.value {
-        "kill" => ProcessDeed::Kill { restart_after: restart.unwrap_or(Some(Some(RESTART_AFTER)))? },
-        "stop" => ProcessDeed::Stop,
-        _ => ProcessDeed::Restart,
+    let after = match restart {
+        Some(written) => written?,
+        None => Some(Spanned { value: RESTART_AFTER, at: how.at }),
     };
-    Some(Box::new(Document { node: node?, how: deed, only, how_at: how.at }))
+    let (deed, after) = match how.value {
+        "kill" => (ProcessDeed::Kill { restart_after: after.as_ref().map(|after| after.value) }, after),
+        "stop" => (ProcessDeed::Stop, None),
+        _ => (ProcessDeed::Restart, None),
+    };
+    Some(Box::new(Document { node: node?, how: deed, after, only, how_at: how.at }))
 }
 
 /// When processes are started again, never as nothing; `None` when it is wrong.
-fn decode_restart(node: &Node, decoder: &mut Decoder) -> Option<Option<Duration>> {
+fn decode_restart(node: &Node, decoder: &mut Decoder) -> Option<Option<Spanned<Duration>>> {
     let Value::Map(_) = node.value else {
         return decoder.word(node, "time of a restart", &["never"]).map(|_| None);
     };
@@ -209,10 +215,14 @@ fn decode_restart(node: &Node, decoder: &mut Decoder) -> Option<Option<Duration>
         );
         return None;
     }
-    Some(Some(after.value))
+    Some(Some(after))
 }
 
 impl Written for Document {
+    fn over_after(&self) -> Option<&Spanned<Duration>> {
+        self.after.as_ref()
+    }
+
     fn refuses_length(&self) -> Option<(&'static str, &'static str)> {
         let help = match self.how {
             ProcessDeed::Kill { .. } => {

@@ -201,7 +201,16 @@ impl Surroundings<'_> {
     /// The node that is meant.
     pub(super) fn node(&self, written: &Spanned<String>, findings: &mut Findings) -> Option<NodeTarget> {
         let nodes = self.nodes.as_ref().map(Vec::len);
+        // Of a cluster that exists its own servers are asked who leads.
+        let nobody_leads = self.engine.is_leaderless() && self.cluster.is_none();
         match written.value.as_str() {
+            role @ ("leader" | "a-follower") if nobody_leads => {
+                let message =
+                    format!("the engine `{}` has no `{role}`: every node takes writes", self.engine.name);
+                let help = "write `random`, or name a node, such as n1";
+                findings.add("no-such-role", written.at, message, "there is none", help);
+                return None;
+            }
             "leader" => return Some(NodeTarget::Leader),
             "random" => return Some(NodeTarget::Random),
             "a-follower" if nodes != Some(1) => return Some(NodeTarget::AFollower),

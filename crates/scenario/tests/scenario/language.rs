@@ -430,6 +430,13 @@ fn a_wrong_override_is_shown_in_its_own_text() {
     refused_set(&[("loads.0.clients", "0")], "too-small `0`");
     refused_set(&[("loads.0.clients.x", "0")], "bad-path `x`");
     refused_set(&[("loads..clients", "0")], "bad-path ``");
+    refused_set(&[("description", "a #1")], "comment `#1`");
+    refused_set(&[("loads.0.clients", "4 # few")], "comment `# few`");
+    refused_set(&[("loads.0", "{ workload: ledger, clients: 1 } # one")], "comment `# one`");
+    for kept in ["a#1", "\"a #1\"", "'a #1'"] {
+        let description = set(&[("description", kept)]).about.description;
+        assert_eq!(description, kept.trim_matches(['"', '\'']));
+    }
     refused_set(&[("", "0")], "bad-path ``");
     refused_set(&[("database.nodes", "9")], "too-few-hosts `9`");
     refused_set(&[("database.engine", "")], "no-value `engine`");

@@ -103,6 +103,23 @@ fn the_scenario_without_its_matrix_stays_what_it_is_and_set_reaches_into_the_mat
 }
 
 #[test]
+fn what_every_cell_sets_reaches_none_from_elsewhere_and_what_some_set_does() {
+    let whole = matrix("{ axes: { loads.0.clients: [1, 8] } }");
+    assert!(whole.replaces("loads.0.clients"));
+    for other in ["loads.0.scale", "loads.0", "loads.0.clients2", "database.nodes"] {
+        assert!(!whole.replaces(other), "{other}");
+    }
+    let replaced =
+        "{ axes: { loads.0: [{ workload: ledger, clients: 1 }, { workload: bank, clients: 1 }] } }";
+    assert!(matrix(replaced).replaces("loads.0.clients"));
+    let some = matrix("{ axes: { size: { small: { loads.0.scale: 1 }, large: { loads.0.clients: 64 } } } }");
+    assert!(!some.replaces("loads.0.clients"));
+    let repeated =
+        Matrix::of_repetitions(parse(&source("{ axes: { loads.0.scale: [1, 2] } }"), &[]).expect("sound"), 2);
+    assert!(!repeated.replaces("loads.0.scale"), "no axes");
+}
+
+#[test]
 fn what_is_wrong_with_a_value_is_told_once_under_that_value() {
     let check = |section: &str, code: &str, culprit: &str| {
         assert_eq!(refused(section), [(code.to_owned(), culprit.to_owned())], "{section}");

@@ -182,6 +182,8 @@ fn network_faults_and_partitions_may_flap_and_power_offs_may_not() {
     assert_eq!(scenario.schedule[1].faults[0].flap, Some(flap));
     let too_short = "{ partition: { between: [dc1, dc2] }, flap: { down: 99ms, up: 2s } }";
     refused("", "3", too_short, &["too-small `99ms`"]);
+    let once = "{ partition: { between: [dc1, dc2] }, for: 2s, flap: { down: 2s, up: 1s } }";
+    refused("", "3", once, &["bad-flap `flap`"]);
     refused("", "3", "{ partition: { halves: nodes }, flap: { down: 1s } }", &["missing-key `flap`"]);
     refused("", "3", "{ power-off: { host: leader }, flap: { down: 1s, up: 1s } }", &["bad-flap `flap`"]);
 }

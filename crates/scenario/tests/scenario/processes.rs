@@ -41,6 +41,23 @@ fn a_kill_is_over_when_its_processes_are_started_again_and_a_stop_when_the_sched
 }
 
 #[test]
+fn a_kill_whose_processes_would_be_started_after_the_run_is_refused_with_the_default_too() {
+    let refused = |fault: &str| {
+        let text = format!(
+            "name: x\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 3 }} }} }} }} }}\n\
+             database: {{ engine: postgres, nodes: 3 }}\nloads: [ {{ workload: ledger, clients: 1 }} ]\n\
+             schedule: [ {{ phase: baseline, for: 5s }}, {{ phase: f, for: 9s, faults: [ {fault} ] }} ]\n"
+        );
+        let rejection = parse(&Source { name: "x".to_owned(), text }, &[]).expect_err("refused");
+        let problem = &rejection.problems()[0];
+        (problem.code(), problem.culprit().to_owned())
+    };
+    let late = "{ process: { of: n1, how: kill, restart: { after: 8s } }, at: 2s }";
+    assert_eq!(refused(late), ("outside-run", "8s".to_owned()));
+    assert_eq!(refused("{ process: { of: n1, how: kill }, at: 8500ms }"), ("outside-run", "kill".to_owned()));
+}
+
+#[test]
 fn what_is_over_by_itself_strikes_again_and_again_without_a_length() {
     let at = |fault: &str| {
         let faults = &read("postgres", fault).schedule[1].faults;

@@ -228,7 +228,7 @@ fn latency(latency_us: &LatencyUs, figure: LatencyFigure) -> f64 {
 fn phases<'s>(expectation: &Expectation, scenario: &'s Scenario) -> Vec<(usize, &'s str)> {
     let is_meant = |name: &str| match &expectation.within {
         Within::Phase(wanted) => name == wanted,
-        _ => !name.starts_with(WARM_UP),
+        _ => name != WARM_UP,
     };
     let phases = scenario.schedule.iter().map(|phase| phase.name.as_str()).enumerate();
     phases.filter(|(_, name)| is_meant(name)).collect()

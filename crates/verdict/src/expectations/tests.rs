@@ -534,3 +534,17 @@ fn every_check_that_a_quantity_names_is_there_and_every_need_has_a_workload() {
         assert_eq!(entry.needs.workloads().is_empty(), any_load, "{}", entry.name);
     }
 }
+
+#[test]
+fn a_phase_that_only_begins_like_the_warm_up_is_judged() {
+    let text = SCENARIO.replace("phase: outage", "phase: warm-up-again");
+    let text = format!("{text}expect:\n  tpcb.throughput_per_s: \"> 50/s\"\n");
+    let source = scenario::Source { name: "test.yaml".to_owned(), text };
+    let scenario = scenario::parse(&source, &[]).expect("sound");
+    let mut result = result();
+    for load in &mut result.loads {
+        load.phases[2].name = "warm-up-again".to_owned();
+    }
+    let judged = judge(&scenario, &result, 35.0);
+    assert_eq!(judged[0].verdict, Verdict::Fail, "{judged:?}");
+}

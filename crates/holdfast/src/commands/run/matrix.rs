@@ -33,6 +33,9 @@ pub fn run(
                 None => Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label)),
             }
         })?;
+        run::external::check_commands(&mut cell.scenario, source, &options.set, &folder)
+            .map_err(|rejection| reject(*rejection))?;
+        run::external::permit(&cell.scenario, options.yes_break.as_deref()).map_err(Exit::wrong)?;
     }
     let version = env!("CARGO_PKG_VERSION");
     let mut series =
