@@ -175,9 +175,8 @@ pub(crate) fn provenance(run: &RunDirectory) -> String {
         ("Seed".to_owned(), result.seed.to_string()),
         ("Started".to_owned(), result.started_at.clone()),
     ];
-    versions.extend(
-        facts.kubernetes.as_ref().map(|cluster| ("Kubernetes".to_owned(), cluster.versions.clone())),
-    );
+    versions
+        .extend(facts.kubernetes.as_ref().map(|cluster| ("Kubernetes".to_owned(), cluster.versions.clone())));
     versions.extend(
         result
             .lab

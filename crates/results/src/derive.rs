@@ -126,7 +126,7 @@ fn load_result(load: &LoadFacts, phases: &[PhaseFacts], rows: &[TimelineRow]) ->
         ..LoadResult::default()
     };
     let mut length_s = 0.0;
-    for phase in phases.iter().filter(|phase| !phase.name.starts_with(WARM_UP)) {
+    for phase in phases.iter().filter(|phase| phase.name != WARM_UP) {
         length_s += phase.to_s - phase.from_s;
         total.measured.transactions = total.measured.transactions.saturating_add(phase.measured.transactions);
         total.measured.latency_us.max = total.measured.latency_us.max.max(phase.measured.latency_us.max);

@@ -10,8 +10,8 @@ use remote::permit::PermitError;
 use remote::{CommandFile, Filled, Permit, Reach};
 use scenario::explain::nearest;
 use scenario::{
-    Cluster, CommandFileName, ExternalFault, FaultAction, Kubernetes, Member, MemberReach, Refusal, Rejection,
-    Scenario, Source,
+    Cluster, CommandFileName, ExternalFault, FaultAction, Kubernetes, Member, MemberReach, Refusal,
+    Rejection, Scenario, Source,
 };
 
 use crate::beside_scenario;
