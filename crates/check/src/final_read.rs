@@ -130,14 +130,18 @@ mod tests {
     }
 
     fn judged(reads: &[Operation], wanted: &[(&str, &str)], verdict: Verdict) -> (Verdict, String) {
+        let mut report = Report::new(register::NAME);
+        report.verdict = verdict;
+        report.explanation = "all is well".to_owned();
+        judged_report(reads, wanted, report)
+    }
+
+    fn judged_report(reads: &[Operation], wanted: &[(&str, &str)], report: Report) -> (Verdict, String) {
         let wanted = wanted.iter().map(|(load, workload)| ((*load).to_owned(), (*workload).to_owned()));
         let mut final_reads = FinalReads::demanded_of(wanted);
         for read in reads {
             final_reads.observe(read);
         }
-        let mut report = Report::new(register::NAME);
-        report.verdict = verdict;
-        report.explanation = "all is well".to_owned();
         let report = final_reads.judge(report);
         (report.verdict, report.explanation)
     }
@@ -177,6 +181,18 @@ mod tests {
         assert_eq!(judged(&failed, &[], Verdict::Pass).0, Verdict::Unknown);
         // What was shown not to hold stays shown.
         assert_eq!(judged(&failed, &[], Verdict::Fail).0, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_bank_whose_final_read_failed_says_that_first_whatever_its_check_lacked() {
+        let failed = [read("b", bank::NAME, Outcome::Fail)];
+        let mut report = Report::new(bank::NAME);
+        report.verdict = Verdict::Unknown;
+        report.explanation = "no read was acknowledged".to_owned();
+        let (verdict, told) = judged_report(&failed, &[("b", bank::NAME)], report);
+        assert_eq!(verdict, Verdict::Unknown);
+        assert!(told.starts_with("the final state of load b was not read"), "{told}");
+        assert!(told.ends_with("What was seen before: no read was acknowledged"), "{told}");
     }
 
     #[test]

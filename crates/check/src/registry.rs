@@ -179,6 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn every_check_says_what_it_proves_and_those_of_whole_histories_that_they_prove_it_of_the_run() {
+        for check in CHECKS {
+            assert!(!check.proves.is_empty() && !check.does_not_prove.is_empty(), "{}", check.name);
+        }
+        for name in [bank::NAME, list_append::NAME, register::NAME] {
+            let proves = find(name).expect("listed").proves;
+            let is_of_run =
+                ["during the run", "at any time of the run"].iter().any(|of| proves.contains(*of));
+            assert!(is_of_run, "{name}: {proves}");
+        }
+    }
+
+    #[test]
     fn every_check_that_a_workload_names_is_there_and_only_that_of_replicas_is_named_by_none() {
         for name in workloads::NAMES {
             let facts = workloads::workload(name).expect("listed");

@@ -189,6 +189,13 @@ pub trait Node: Send + Sync {
         let _ = (log, lines);
         String::new()
     }
+
+    /// The lines of a log that have `part` in them, wherever in it they stand, the oldest first. By default those among its
+    /// last lines.
+    fn log_lines_with(&self, log: &str, part: &str) -> Vec<String> {
+        let tail = self.log_tail(log, usize::MAX);
+        tail.lines().filter(|line| line.contains(part)).map(str::to_owned).collect()
+    }
 }
 
 /// Does something on every node at the same time; the answers are in the nodes' order.

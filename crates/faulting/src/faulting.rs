@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fabric::{Policy, Rule};
-use faults::FaultRecord;
+use faults::{FaultRecord, ReceiptOf};
 use history::{EventKind, EventSink, Receipt, Verdict};
 use paper::network::{LinkRates, policy};
 use platform::{Datacentre, Platform};
@@ -236,7 +236,7 @@ impl Faulting {
             events.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
             let shown = receipt.verdict == Verdict::Pass;
             let mut records = lock(&records);
-            records[number].receipts.push(receipt);
+            records[number].receipts.push((ReceiptOf::Effect, receipt));
             if let (true, Some(effect_s)) = (shown, effect_s) {
                 records[number].took_effect_s = Some(effect_s);
                 on_effect(number, effect_s);
@@ -249,12 +249,13 @@ impl Faulting {
         let records = self.records.clone();
         move |number, stood| {
             let mut records = lock(&records);
-            match records[number].receipts.first_mut() {
-                Some(effect) => {
+            let receipts = &mut records[number].receipts;
+            match receipts.iter_mut().find(|(of, _)| *of == ReceiptOf::Effect) {
+                Some((_, effect)) => {
                     effect.verdict = effect.verdict.and(stood.verdict);
                     effect.evidence.extend(stood.evidence);
                 }
-                None => records[number].receipts.push(stood),
+                None => receipts.push((ReceiptOf::Standing, stood)),
             }
         }
     }
@@ -275,7 +276,7 @@ impl Faulting {
             if receipt.verdict == Verdict::Pass {
                 records[number].healed_s = Some(mended_s);
             }
-            records[number].receipts.push(receipt);
+            records[number].receipts.push((ReceiptOf::Healing, receipt));
         }
     }
 

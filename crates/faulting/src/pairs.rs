@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fabric::network::Network;
 use fabric::packet::VIRTIO_HEADER_BYTES;
-use fabric::{Path, PortId, Rule};
+use fabric::{PairCounters, Path, PortId, Rule};
 use history::Verdict;
 use lab::patrol::{Arrival, PAYLOAD_BYTES, Probe};
 use lab::stream::{Datagram, Plan};
@@ -313,6 +313,38 @@ fn every_condition_and_every_two_are_shown_and_none_that_is_not_imposed_passes()
 }
 
 #[test]
+fn a_share_of_which_the_fabric_counted_none_is_found_out_whatever_the_datagrams_show() {
+    let none = PairCounters { packets: 1_000, ..PairCounters::default() };
+    let counted = [
+        ("loss", PairCounters { lost_packets: 100, ..none }),
+        ("duplicate", PairCounters { duplicated_packets: 100, ..none }),
+        ("reorder", PairCounters { overtaking_packets: 200, ..none }),
+        ("corrupt", PairCounters { corrupted_packets: 100, ..none }),
+    ];
+    let (from, to) = (place("a"), place("b"));
+    let foreseen = |asked: &RequestedNetwork| {
+        Foreseen::of(&asked.treatment(&from, &to), asked.sending(&from, &to, PAYLOAD_BYTES + HEADER_BYTES))
+    };
+    for (name, as_asked) in counted {
+        let asked = all(&[name]);
+        let expected = foreseen(&RequestedNetwork::new(site(), [rule(&asked)]));
+        let otherwise = foreseen(&RequestedNetwork::new(site(), []));
+        let wanted = Wanted { properties: properties(&asked), expected, otherwise: Some(otherwise) };
+        let needed = expected.needed(&wanted.properties);
+        let honest = World::new(&asked, 1, 0.1).probes(needed);
+        let judged = |pair: PairCounters| {
+            let seen = wanted.judge(&honest, Some(pair), "there");
+            let told: Vec<String> = seen.iter().map(|(_, told)| told.clone()).collect();
+            (seen.iter().fold(Verdict::Pass, |verdict, (part, _)| verdict.and(*part)), told.join("; "))
+        };
+        let (verdict, told) = judged(none);
+        assert!(verdict == Verdict::Fail && told.contains("the fabric counted: 0 of"), "{name}: {told}");
+        let (verdict, told) = judged(as_asked);
+        assert!(verdict == Verdict::Pass && told.contains("the fabric counted: "), "{name}: {told}");
+    }
+}
+
+#[test]
 fn nine_tenths_of_a_delay_pass_beside_nothing() {
     for other in NAMES {
         for seed in 0..3 {
@@ -358,8 +390,7 @@ fn a_cut_that_lets_one_packet_of_fifty_through_is_found_out_and_a_whole_one_is_s
     );
     let few = World::new(&all(&[]), 1, 0.0).probes(0);
     assert_eq!(judge_cut(&few, 0, None, BlackHole, (500, "there"))[0].0, Verdict::Unknown);
-    let counted =
-        fabric::PairCounters { packets: 100, blocked_packets: 99, ..fabric::PairCounters::default() };
+    let counted = PairCounters { packets: 100, blocked_packets: 99, ..PairCounters::default() };
     let seen = judge_cut(&few, 0, Some(counted), BlackHole, (0, "there"));
     let leak = "1 of 100 packets there were let through, although the fault blocks this direction";
     assert!(seen[1].0 == Verdict::Fail && seen[1].1.contains(leak), "{seen:?}");

@@ -38,10 +38,23 @@ pub struct FaultRecord {
     pub healed_s: Option<f64>,
     /// When its hosts were given power again, shown or not.
     pub mended_s: Option<f64>,
-    /// The receipts so far.
-    pub receipts: Vec<Receipt>,
+    /// The receipts so far, each with what it is of.
+    pub receipts: Vec<(ReceiptOf, Receipt)>,
     /// What the marks on the volumes have shown so far.
     pub findings: Vec<Finding>,
+}
+
+/// What a receipt of a fault is of. None stands in for one of another kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiptOf {
+    /// That it took effect.
+    Effect,
+    /// What it showed until it was lifted, where nothing had been told of its effect by then.
+    Standing,
+    /// That it healed; of processes that stay dead, that they are.
+    Healing,
+    /// That the clock of a node that was moved is right again. The move has a receipt of its healing beside it.
+    GuestClock,
 }
 
 /// What the marks have shown after one power-off, or that a volume could not be brought back at it.

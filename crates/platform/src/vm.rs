@@ -5,6 +5,7 @@
 
 mod clock;
 mod holds;
+mod logs;
 mod marks;
 mod moving;
 mod processes;
@@ -12,8 +13,8 @@ mod shares;
 mod way_in;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs;
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, chown};
@@ -570,23 +571,15 @@ impl engine::Node for Vm {
     }
 
     fn log_tail(&self, log: &str, lines: usize) -> String {
-        let text = end_of(&self.set_up.logs.join(log)).unwrap_or_default();
+        let text = logs::end_of(&self.set_up.logs.join(log)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let all: Vec<&str> = text.lines().collect();
         all[all.len().saturating_sub(lines)..].join("\n")
     }
-}
 
-/// The most that is read of a log, which a node may make as long as it likes.
-const LOG_TAIL_BYTES_MAX: u64 = 64 << 10;
-
-fn end_of(log: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(log)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES_MAX)))?;
-    let mut bytes = Vec::new();
-    file.take(LOG_TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    fn log_lines_with(&self, log: &str, part: &str) -> Vec<String> {
+        logs::lines_with(&self.set_up.logs.join(log), part)
+    }
 }
 
 /// In a lab that root made, the node's user is another than ours. In one made by an ordinary user it is that user

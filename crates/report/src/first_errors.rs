@@ -14,21 +14,28 @@ pub(crate) fn told(error: &FirstError) -> String {
     format!("{}{code} at {at}{node}: {}", error.class.name(), error.text)
 }
 
-/// What is probably wrong, by the server's code: PostgreSQL's error codes, appendix A of its manual.
+/// What is probably wrong, by the server's code: PostgreSQL's of five signs (appendix A of its manual), MySQL's and
+/// MariaDB's decimal ones ("Server Error Message Reference"), CQL's with `0x` ("CQL binary protocol v4", section 9).
 pub(crate) fn hint(error: &FirstError) -> Option<&'static str> {
     Some(match error.code.as_deref()? {
-        "42P01" => "The table does not exist: did you forget --prepare, or the `setup` of a script?",
-        "42703" => {
+        "42P01" | "1146" => "The table does not exist: did you forget --prepare, or the `setup` of a script?",
+        "42703" | "1054" => {
             "A column is missing: the tables belong to another workload. Recreate them with --prepare."
         }
-        "23505" => {
+        "23505" | "1062" => {
             "The row is there already: the tables hold an earlier load's rows. Make them anew with --prepare."
         }
         "28P01" | "28000" => "The server refuses this user: check user, password and pg_hba.conf.",
-        "3D000" => "The database does not exist: check the name in the URL.",
+        "1045" => {
+            "The server refuses this user: check user and password, and from where the user may connect."
+        }
+        "3D000" | "1049" => "The database does not exist: check the name in the URL.",
         "42501" => "The user lacks a privilege on these tables.",
-        "53300" => "The server has no connection left: use fewer clients or raise max_connections.",
+        "53300" | "1040" => "The server has no connection left: use fewer clients or raise max_connections.",
         "53100" => "The server's disk is full.",
+        "0x2200" => {
+            "The statement does not fit the tables: did you forget --prepare, or do they belong to another workload?"
+        }
         _ => return None,
     })
 }
@@ -53,5 +60,26 @@ mod tests {
         assert!(hint(&error).is_some_and(|hint| hint.contains("--prepare")));
         error.code = None;
         assert_eq!(hint(&error), None);
+    }
+
+    #[test]
+    fn codes_of_mysql_and_cql_have_hints_as_those_of_postgresql_have() {
+        let check = |code: &str, part: &str| {
+            let error = FirstError {
+                class: ErrorClass::Other,
+                code: Some(code.to_owned()),
+                text: String::new(),
+                node: None,
+                at_s: 0.0,
+            };
+            assert!(hint(&error).is_some_and(|hint| hint.contains(part)), "{code}: {:?}", hint(&error));
+        };
+        check("1146", "--prepare");
+        check("1054", "another workload");
+        check("1062", "earlier load's rows");
+        check("1045", "user and password");
+        check("1049", "name in the URL");
+        check("1040", "max_connections");
+        check("0x2200", "--prepare");
     }
 }

@@ -194,6 +194,27 @@ mod tests {
     }
 
     #[test]
+    fn scripts_that_together_are_longer_than_any_scenario_are_refused_at_the_last_of_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["first.sql", "second.sql"] {
+            std::fs::write(folder.path().join(name), "-".repeat(600 << 10)).expect("written");
+        }
+        let text = "name: long\nsite: { regions: { dc1: { zones: { a: { hosts: 1 } } } } }\n\
+                    database: { engine: postgres, nodes: 1, replication: { synchronous: off } }\n\
+                    loads:\n  - { workload: script, clients: 1, options: { scripts: [\
+                    { file: first.sql }, { file: second.sql }] } }\n\
+                    schedule: [{ phase: baseline, for: 1s }]\n";
+        let source = Source { name: "long.yaml".to_owned(), text: text.to_owned() };
+        let mut scenario = scenario::parse(&source, &[]).unwrap_or_else(|error| panic!("{error:?}"));
+        let too_long = read_into_scenario(&mut scenario.clone(), folder.path()).expect_err("refused");
+        assert_eq!(too_long.option, "loads.0.options.scripts.1.file");
+        let told = too_long.to_string();
+        assert!(told.contains("second.sql: with it the scenario is longer than 1048576 bytes"), "{told}");
+        scenario.loads[0].options.retain(|name, _| !name.starts_with("scripts.1."));
+        assert!(read_into_scenario(&mut scenario, folder.path()).is_ok(), "the first alone is not too long");
+    }
+
+    #[test]
     fn a_file_within_the_folder_is_read_and_one_that_a_link_leads_to_outside_is_not() {
         let (folder, elsewhere) =
             (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));

@@ -162,6 +162,13 @@ mod tests {
     }
 
     #[test]
+    fn expect_is_explained_with_every_quantity() {
+        let explained = &explain("expect")[0];
+        let told: Vec<&str> = explained.keys.iter().map(|key| key.name).collect();
+        assert_eq!(told, QUANTITIES.iter().map(|entry| entry.name).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn options_are_told_workload_by_workload() {
         let found = explain("options");
         assert!(found[0].path == "loads[].options" && found[0].keys.is_empty(), "{:?}", found[0]);

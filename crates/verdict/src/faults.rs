@@ -2,7 +2,7 @@
 //!
 //! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
-use faults::{FaultRecord, Finding, Struck};
+use faults::{FaultRecord, Finding, ReceiptOf, Struck};
 use history::{AgentFacts, Receipt, Verdict};
 use measure::recovery::Window;
 use results::{FaultLoadResult, FaultResult, RecoveryResult};
@@ -74,22 +74,29 @@ fn volumes_struck(fault: &FaultRecord) -> Vec<String> {
     fault.vms.iter().chain(&fault.vms_elsewhere).map(|vm| scenario::node_name(*vm)).collect()
 }
 
+/// The kinds of receipts without which a fault is not shown, and what of it then is not.
+const NEEDED: [(ReceiptOf, &str); 2] =
+    [(ReceiptOf::Effect, "that it took effect"), (ReceiptOf::Healing, "that it healed")];
+
 /// Evidence of effect, of what volumes lost and of healing together: as good as its weakest part, and unknown when a part is
-/// missing. A finding that leaves doubt stands first. Copies on the same hosts have findings of their own, which stand for no
-/// node's volume.
-fn whole_receipt(receipts: &[Receipt], findings: &[Finding], volumes: &[String]) -> Receipt {
-    let verdicts = receipts.iter().map(|receipt| receipt.verdict);
+/// missing, however many there are of another kind. A finding that leaves doubt stands first. Copies on the same hosts have
+/// findings of their own, which stand for no node's volume.
+fn whole_receipt(receipts: &[(ReceiptOf, Receipt)], findings: &[Finding], volumes: &[String]) -> Receipt {
+    let verdicts = receipts.iter().map(|(_, receipt)| receipt.verdict);
     let verdicts = verdicts.chain(findings.iter().map(|finding| finding.verdict));
     let verdict = verdicts.fold(Verdict::Pass, Verdict::and);
-    let of_receipts = receipts.iter().flat_map(|receipt| &receipt.evidence);
+    let of_receipts = receipts.iter().flat_map(|(_, receipt)| &receipt.evidence);
     let (shown, doubtful): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.verdict == Verdict::Pass);
     let (shown, doubtful) = (shown.iter(), doubtful.iter());
     let sentences = doubtful.map(|finding| &finding.sentence).chain(of_receipts);
     let mut evidence: Vec<String> =
         sentences.chain(shown.map(|finding| &finding.sentence)).cloned().collect();
-    if receipts.len() < 2 && verdict == Verdict::Pass {
-        evidence.push("there is no evidence that it healed".to_owned());
+    let is_missing = |kind: ReceiptOf| receipts.iter().all(|(of, _)| *of != kind);
+    let missing: Vec<&str> =
+        NEEDED.iter().filter(|(kind, _)| is_missing(*kind)).map(|(_, what)| *what).collect();
+    if !missing.is_empty() && verdict == Verdict::Pass {
+        evidence.extend(missing.iter().map(|what| format!("there is no evidence {what}")));
         return Receipt { verdict: Verdict::Unknown, evidence };
     }
     let is_shown = |node: &String| findings.iter().any(|finding| finding.node.as_ref() == Some(node));
@@ -195,8 +202,16 @@ mod tests {
         assert_eq!(open.to_fault(0, &[first]), None);
     }
 
-    fn seen(what: &str) -> Receipt {
-        Receipt { verdict: Verdict::Pass, evidence: vec![what.to_owned()] }
+    fn seen(of: ReceiptOf, what: &str) -> (ReceiptOf, Receipt) {
+        (of, Receipt { verdict: Verdict::Pass, evidence: vec![what.to_owned()] })
+    }
+
+    fn off() -> (ReceiptOf, Receipt) {
+        seen(ReceiptOf::Effect, "off")
+    }
+
+    fn on() -> (ReceiptOf, Receipt) {
+        seen(ReceiptOf::Healing, "on")
     }
 
     fn finding(node: Option<&str>, verdict: Verdict, what: &str) -> Finding {
@@ -206,10 +221,28 @@ mod tests {
 
     #[test]
     fn a_receipt_without_healing_is_not_whole() {
-        assert_eq!(whole_receipt(&[seen("off")], &[], &[]).verdict, Verdict::Unknown);
-        assert_eq!(whole_receipt(&[seen("off"), seen("on")], &[], &[]).verdict, Verdict::Pass);
+        assert_eq!(whole_receipt(&[off()], &[], &[]).verdict, Verdict::Unknown);
+        assert_eq!(whole_receipt(&[off(), on()], &[], &[]).verdict, Verdict::Pass);
         let not = Receipt { verdict: Verdict::Fail, evidence: vec!["not seen".into()] };
-        assert_eq!(whole_receipt(&[seen("off"), not], &[], &[]).verdict, Verdict::Fail);
+        let not = (ReceiptOf::Healing, not);
+        assert_eq!(whole_receipt(&[off(), not], &[], &[]).verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn no_receipt_stands_in_for_one_of_healing_or_of_effect_however_many_there_are() {
+        let stood = seen(ReceiptOf::Standing, "stood");
+        let clock = seen(ReceiptOf::GuestClock, "right again");
+        let check = |receipts: &[(ReceiptOf, Receipt)], missing: &str| {
+            let doubtful = whole_receipt(receipts, &[], &[]);
+            let last = doubtful.evidence.last().map(String::as_str);
+            assert_eq!((doubtful.verdict, last), (Verdict::Unknown, Some(missing)), "{receipts:?}");
+        };
+        // Two receipts, and nobody looked whether it healed.
+        for beside in [&stood, &clock, &off()] {
+            check(&[beside.clone(), off()], "there is no evidence that it healed");
+        }
+        check(&[stood.clone(), on()], "there is no evidence that it took effect");
+        assert_eq!(whole_receipt(&[stood, off(), clock, on()], &[], &[]).verdict, Verdict::Pass);
     }
 
     #[test]
@@ -217,17 +250,17 @@ mod tests {
         let of_n1 = |verdict, what| finding(Some("n1"), verdict, what);
         let found = [of_n1(Verdict::Pass, "gone"), of_n1(Verdict::Fail, "still there")];
         let volumes = ["n1".to_owned()];
-        let whole = whole_receipt(&[seen("off"), seen("on")], &found, &volumes);
+        let whole = whole_receipt(&[off(), on()], &found, &volumes);
         assert_eq!(
             (whole.verdict, whole.evidence.join(", ")),
             (Verdict::Fail, "still there, off, on, gone".into())
         );
-        assert_eq!(whole_receipt(&[seen("off")], &found[..1], &volumes).verdict, Verdict::Unknown);
+        assert_eq!(whole_receipt(&[off()], &found[..1], &volumes).verdict, Verdict::Unknown);
     }
 
     #[test]
     fn a_power_off_without_a_finding_of_each_nodes_own_volume_is_not_shown_and_says_whose() {
-        let receipts = [seen("off"), seen("on")];
+        let receipts = [off(), on()];
         let gone = |node| finding(node, Verdict::Pass, "gone");
         let volumes = ["n1".to_owned(), "n3".to_owned()];
         let of = |findings: &[Finding]| whole_receipt(&receipts, findings, &volumes);
@@ -257,7 +290,7 @@ mod tests {
         let fault = FaultRecord { struck, vms: vec![0], vms_elsewhere: vec![1], ..FaultRecord::default() };
         let volumes = volumes_struck(&fault);
         assert_eq!(volumes, ["n1", "n2"]);
-        let receipts = [seen("off"), seen("on")];
+        let receipts = [off(), on()];
         let own = finding(Some("n1"), Verdict::Pass, "gone");
         let doubtful = whole_receipt(&receipts, std::slice::from_ref(&own), &volumes);
         let expected = "there is no evidence of what was lost from the volume of n2";

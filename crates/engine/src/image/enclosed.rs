@@ -1,8 +1,8 @@
 //! A program of an image, run outside of any lab to say its version.
 //!
-//! Owns what it is run in, and that there is an end to it. It sees the image alone, read-only, no network, and none
-//! of this machine's processes, so that whoever made the image learns and changes nothing here. Its libraries are the
-//! image's.
+//! Owns what it is run in; that there is an end to it is the work of `run_to_end`. It sees the image alone, read-only, no
+//! network, and none of this machine's processes, so that whoever made the image learns and changes nothing here. Its
+//! libraries are the image's.
 //!
 //! Two sets of namespaces lie in each other. In the outer one, whose root the caller is, the image's folder is
 //! mounted over itself, read-only. In the inner one the program runs with that folder for its root, as nobody:
@@ -12,11 +12,8 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 /// The program of util-linux that makes namespaces.
 const UNSHARE: &str = "unshare";
@@ -32,12 +29,6 @@ shift 3
 "$mount" --bind "$root" "$root" && "$mount" -o remount,bind,ro "$root" || exit
 exec "$unshare" --user --map-user=65534 --map-group=65534 --mount --mount-proc --net --ipc --pid --fork --kill-child \
     --root "$root" --wd / -- "$@""#;
-/// How long a program may take over its version.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How much of what it says is read, bytes.
-const MOST_WORDS: u64 = 64 << 10;
-/// How often it is looked at.
-const GLANCE: Duration = Duration::from_millis(5);
 
 /// A command for a program of the image that is unpacked in `root`; its path is one in the image.
 pub(crate) fn enclosed(root: &Path, program: &Path) -> Result<Command, String> {
@@ -59,56 +50,13 @@ fn found_in(paths: &OsStr, program: &str) -> Option<PathBuf> {
     absolute.map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// What such a command says: not more than a version takes, and not later.
-pub(crate) fn output_of(command: &mut Command) -> io::Result<Output> {
-    output_within(command, PATIENCE)
-}
-
-fn output_within(command: &mut Command, patience: Duration) -> io::Result<Output> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (stdout, stderr) = (beginning_of(child.stdout.take()), beginning_of(child.stderr.take()));
-    let status = end_of(&mut child, patience)?;
-    // Everything that could hold the other ends of these has ended with it.
-    let all = |words: thread::JoinHandle<Vec<u8>>| words.join().unwrap_or_default();
-    Ok(Output { status, stdout: all(stdout), stderr: all(stderr) })
-}
-
-/// Reads the beginning of what a program says, while it runs. Whatever it says later it says to nobody.
-fn beginning_of(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut words = Vec::new();
-        if let Some(pipe) = pipe {
-            // What came before an error is as good as the rest would be.
-            let _ = pipe.take(MOST_WORDS).read_to_end(&mut words);
-        }
-        words
-    })
-}
-
-fn end_of(child: &mut Child, patience: Duration) -> io::Result<ExitStatus> {
-    let deadline = Instant::now() + patience;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if Instant::now() >= deadline {
-            // The namespaces go with it, and all that runs in them.
-            let _ = child.kill();
-            child.wait()?;
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("it did not end within {patience:?}"),
-            ));
-        }
-        thread::sleep(GLANCE);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::process::Output;
 
     use super::*;
+    use crate::run_to_end::version_output;
 
     /// A folder with a shell and `cat` and the libraries that they need, and a file; nothing where what they need
     /// cannot be learned.
@@ -137,7 +85,7 @@ mod tests {
         let system = system().ok_or("no ldd")?;
         let mut command = enclosed(system.path(), Path::new("/bin/sh"))?;
         command.env_clear().env("PATH", "/bin").args(["-c", script]);
-        let output = output_of(&mut command).map_err(|error| error.to_string())?;
+        let output = version_output(&mut command).map_err(|error| error.to_string())?;
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         // What stands in the way of the namespaces themselves.
         match words.contains("unshare failed") || words.contains("mount: ") {
@@ -189,26 +137,10 @@ mod tests {
         let empty = tempfile::tempdir().expect("a folder");
         fs::create_dir(empty.path().join("proc")).expect("a folder");
         let mut command = enclosed(empty.path(), Path::new("/bin/cat")).expect("as before");
-        let output = output_of(command.env_clear()).expect("run");
+        let output = version_output(command.env_clear()).expect("run");
         assert!(!output.status.success());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(told.contains("/bin/cat"), "{told}");
-    }
-
-    #[test]
-    fn a_program_that_says_more_than_a_version_is_read_no_further() {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", "while echo more; do :; done"]);
-        let output = output_of(&mut command).expect("it ends when nobody listens");
-        assert_eq!(output.stdout.len() as u64, MOST_WORDS);
-    }
-
-    #[test]
-    fn a_program_that_does_not_end_is_ended() {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", "exec sleep 600"]);
-        let error = output_within(&mut command, Duration::from_millis(100)).expect_err("it is ended");
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use capabilities::file::ImageSource;
 
-pub(crate) use enclosed::{enclosed, output_of};
+pub(crate) use enclosed::enclosed;
 pub(crate) use error::ImageError;
 pub(crate) use question::quoted;
 pub use record::System;

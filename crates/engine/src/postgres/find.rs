@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crate::installation::{cache_directory, first_usable, newest_first, numbers};
-use crate::{Found, InstallError, Installation, Origin, run_to_end};
+use crate::run_to_end::version_output;
+use crate::{Found, InstallError, Installation, Origin};
 
 /// What must be in the folder of programs.
 pub(super) const PROGRAMS: &[&str] = &["postgres", "initdb", "pg_basebackup", "pg_rewind", "pg_controldata"];
@@ -150,12 +151,12 @@ pub(super) fn examine(bin: &Path, origin: Origin) -> Result<Installation, String
     }
     let (root, library_path) = surroundings(bin);
     let mut command = process::Command::new(bin.join("postgres"));
-    command.arg("--version").current_dir("/").env_clear().stdin(process::Stdio::null());
+    command.arg("--version").current_dir("/").env_clear();
     if let Some(path) = &library_path {
         command.env("LD_LIBRARY_PATH", path);
     }
     let output =
-        run_to_end::output(&mut command).map_err(|error| format!("its postgres cannot be run: {error}"))?;
+        version_output(&mut command).map_err(|error| format!("its postgres cannot be run: {error}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("its postgres cannot be run: {}", words.trim()));

@@ -4,7 +4,7 @@
 use crate::Killed;
 
 /// What stands between the process and the signal's number.
-const TERMINATED: &str = " was terminated by signal ";
+pub(super) const TERMINATED: &str = " was terminated by signal ";
 
 /// The processes that a log tells of, in its order.
 pub(super) fn in_log(log: &str) -> Vec<Killed> {

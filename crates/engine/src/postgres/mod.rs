@@ -328,7 +328,7 @@ impl Engine for Postgres {
     }
 
     fn killed_by_signals(&self, node: &dyn Node) -> Vec<Killed> {
-        killed::in_log(&node.log_tail(LOG, usize::MAX))
+        killed::in_log(&node.log_lines_with(LOG, killed::TERMINATED).join("\n"))
     }
 
     fn rejoin(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {

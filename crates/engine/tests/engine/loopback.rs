@@ -251,7 +251,7 @@ impl Machines {
     }
 
     /// The installation as the servers' user can reach it. A cache lies in a home, which nobody but its owner may be able to
-    /// enter; where root runs the tests, and the servers another user, that user gets a copy.
+    /// enter; where root runs the tests, and the servers another user, that user gets a copy, and may enter it.
     pub fn reachable(&self, installation: Installation) -> Installation {
         if !is_root() || !matches!(installation.origin, Origin::Cache | Origin::Installed) {
             return installation;
@@ -259,6 +259,7 @@ impl Machines {
         let copy = self.folder.path().join("programs");
         let copied = process::Command::new("cp").arg("-a").arg(&installation.root).arg(&copy).status();
         assert!(copied.expect("cp").success(), "a copy of {}", installation.root.display());
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("permissions");
         let there = |path: &Path| copy.join(path.strip_prefix(&installation.root).expect("within its root"));
         Installation {
             bin: there(&installation.bin),
@@ -302,4 +303,38 @@ pub fn server() -> Option<Installation> {
             None
         }
     }
+}
+
+#[test]
+fn a_cache_that_only_its_owner_may_enter_is_reached_by_the_servers_user() {
+    if !is_root() {
+        let test = "a_cache_that_only_its_owner_may_enter_is_reached_by_the_servers_user";
+        return eprintln!("skipped: {test}: only root runs servers as another user");
+    }
+    let home = tempfile::tempdir().expect("a folder");
+    let root = home.path().join("stand-in-1.0");
+    let program = root.join("bin/server");
+    fs::create_dir_all(root.join("bin")).expect("a folder");
+    fs::write(&program, "#!/bin/sh\necho reached\n").expect("a program");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+    for private in [home.path(), root.as_path()] {
+        fs::set_permissions(private, fs::Permissions::from_mode(0o700)).expect("permissions");
+    }
+    let installation = Installation {
+        bin: root.join("bin"),
+        version: "1.0".to_owned(),
+        origin: Origin::Cache,
+        library_path: None,
+        root: root.clone(),
+        programs: BTreeMap::from([("server".to_owned(), program)]),
+        system: None,
+    };
+    let machines = Machines::new(1);
+    let run = |installation: &Installation| {
+        let program = installation.programs["server"].clone();
+        machines.nodes[0].run(&Command { program, arguments: Vec::new(), environment: BTreeMap::new() })
+    };
+    assert!(run(&installation).is_err(), "nobody but its owner can enter it where it is");
+    let finished = run(&machines.reachable(installation)).expect("it is run");
+    assert_eq!((finished.status, finished.stdout.as_str()), (Status::Exited(0), "reached\n"));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use faults::Struck;
+use faults::{ReceiptOf, Struck};
 use history::{MigrationFacts, Receipt, Verdict};
 use platform::{MigrationOrder, NotMigrated};
 use scenario::{Fault, MigrationFault};
@@ -31,7 +31,7 @@ impl StandingFault for StandingMigration {
             let records = faulting.records.clone();
             faulting.in_background(move || {
                 let receipt = look();
-                lock(&records)[number].receipts.push(receipt);
+                lock(&records)[number].receipts.push((ReceiptOf::GuestClock, receipt));
             });
         }
     }

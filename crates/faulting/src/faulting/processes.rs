@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use faults::{Lie, Role, Struck, pick};
+use faults::{Lie, ReceiptOf, Role, Struck, pick};
 use history::Verdict;
 use platform::Holder;
 use scenario::{Fault, NodeTarget, ProcessDeed, ProcessFault};
@@ -180,7 +180,7 @@ impl Faulting {
     /// Killed processes stay dead: that they are is looked at when the fault's time is over.
     fn leave_dead(&mut self, number: usize, standing: StandingProcesses) {
         let receipt = standing.onlooker.look_at_the_dead(&standing.before);
-        lock(&self.records)[number].receipts.push(receipt);
+        lock(&self.records)[number].receipts.push((ReceiptOf::Healing, receipt));
     }
 
     /// The service manager's time has come.

@@ -117,7 +117,7 @@ fn conditions_beside_each_other_each_have_their_receipt() {
     for seen in ["fit a normal jitter of 4.00 ms around", "took less than", "expected 10 %"] {
         assert!(evidence(0).contains(seen), "{}", evidence(0));
     }
-    for seen in ["were lost", "arrived twice", "arrived with a bit flipped"] {
+    for seen in ["were lost", "arrived twice", "arrived with a bit flipped", "the fabric counted"] {
         assert!(evidence(1).contains(seen), "{}", evidence(1));
     }
     finished.ends_with(0);

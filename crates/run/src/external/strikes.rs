@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use faults::{FaultRecord, Role, Struck, pick};
+use faults::{FaultRecord, ReceiptOf, Role, Struck, pick};
 use history::{EventKind, EventSink, Receipt, Verdict};
 use load::LoadPlan;
 use remote::looks::{Seen, Sight};
@@ -192,7 +192,7 @@ impl Ground {
         self.chronicle.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
         let shown_s = effect_s.filter(|_| receipt.verdict == Verdict::Pass);
         self.change(number, |kept| {
-            kept.receipts.push(receipt);
+            kept.receipts.push((ReceiptOf::Effect, receipt));
             kept.took_effect_s = shown_s;
         });
         if let Some(effect_s) = shown_s {
@@ -309,7 +309,7 @@ impl Ground {
         self.change(number, |kept| {
             kept.mended_s = Some(mended_s);
             kept.healed_s = (receipt.verdict == Verdict::Pass).then_some(mended_s);
-            kept.receipts.push(receipt);
+            kept.receipts.push((ReceiptOf::Healing, receipt));
         });
     }
 }
