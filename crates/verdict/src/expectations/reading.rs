@@ -184,9 +184,7 @@ fn of_figures(figures: &LoadFigures, quantity: Quantity) -> Measured {
     let errors: u64 = figures.errors.values().sum();
     let operations = operations(figures);
     match quantity {
-        Quantity::Throughput => {
-            Measured::of_operations(figures.throughput_per_s, figures.transactions, SAMPLES_BEYOND_MIN)
-        }
+        Quantity::Throughput => Measured::Value(figures.throughput_per_s),
         Quantity::ErrorRate if operations == 0 => Measured::Untold,
         Quantity::ErrorRate => {
             Measured::of_operations(errors as f64 / operations as f64, operations, ERROR_RATE_NEEDS)
