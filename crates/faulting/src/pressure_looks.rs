@@ -182,7 +182,10 @@ impl Pressed {
             () if due >= DUE_MIN => {
                 receipt(Verdict::Pass, format!("{what}; at the fault's rate it would be {due:.0} times"))
             }
-            () => receipt(Verdict::Unknown, format!("{what}: too little to show that the pressure has gone")),
+            () => {
+                let told = "too little to show that the pressure has gone; keep a load on it after the fault";
+                receipt(Verdict::Unknown, format!("{what}: {told}"))
+            }
         }
     }
 }

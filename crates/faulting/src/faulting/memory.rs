@@ -36,7 +36,8 @@ struct StandingSqueeze {
 impl StandingFault for StandingSqueeze {
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
         let mut stood = self.squeezed.judge(self.began, self.vm.memory_meter());
-        let has_others = self.vm.has_other_holds_on_memory(self.holder);
+        let (has_others, begun) =
+            (self.vm.has_other_holds_on_memory(self.holder), self.vm.holds_on_memory_begun());
         if self.had_others || has_others {
             doubt_standing(&mut stood, &self.squeezed.node, "memory");
         }
@@ -52,7 +53,7 @@ impl StandingFault for StandingSqueeze {
         let onlooker = self.onlooker.clone();
         faulting.in_background(move || {
             let mut receipt = squeezed.look_at_healing(&vm, onlooker.as_ref(), ANSWER_AFTER);
-            if has_others {
+            if has_others || vm.holds_on_memory_begun() > begun {
                 doubt_healing(&mut receipt, &squeezed.node, "memory");
             }
             told(number, mended_s, receipt);

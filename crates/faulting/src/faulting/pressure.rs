@@ -29,7 +29,8 @@ impl StandingFault for StandingPressure {
         let ended = Meter::read(&self.vm);
         let (began, ended) = (self.began.as_ref(), ended.as_ref());
         let mut stood = self.pressed.judge(began, ended);
-        let has_others = self.vm.has_other_holds_on_processors(self.holder);
+        let (has_others, begun) =
+            (self.vm.has_other_holds_on_processors(self.holder), self.vm.holds_on_processors_begun());
         if self.had_others || has_others {
             doubt_standing(&mut stood, &self.pressed.node, "processors");
         }
@@ -41,7 +42,7 @@ impl StandingFault for StandingPressure {
         let (told, vm, pressed) = (faulting.healing_teller(), self.vm.clone(), self.pressed.clone());
         faulting.in_background(move || {
             let mut receipt = pressed.look_at_healing(&vm, pace);
-            if has_others {
+            if has_others || vm.holds_on_processors_begun() > begun {
                 doubt_healing(&mut receipt, &pressed.node, "processors");
             }
             told(number, mended_s, receipt);

@@ -8,7 +8,7 @@ pub fn doubt_standing(receipt: &mut Receipt, node: &str, what: &str) {
     receipt.evidence.push(in_words(node, what));
 }
 
-/// It has gone and another limit has not: a node that is still held up may be so by that one.
+/// It has gone and another limit has not, or has come since: a node that is still held up may be so by that one.
 pub fn doubt_healing(receipt: &mut Receipt, node: &str, what: &str) {
     if receipt.verdict == Verdict::Fail {
         receipt.verdict = Verdict::Unknown;

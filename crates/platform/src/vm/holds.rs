@@ -38,11 +38,15 @@ pub(crate) struct Held {
 
 /// What a VM is held to of one thing.
 #[derive(Debug)]
-pub(crate) struct Holds<T>(BTreeMap<Holder, T>);
+pub(crate) struct Holds<T> {
+    left: BTreeMap<Holder, T>,
+    /// How often anybody has begun to hold it.
+    begun: u64,
+}
 
 impl<T> Default for Holds<T> {
     fn default() -> Holds<T> {
-        Holds(BTreeMap::new())
+        Holds { left: BTreeMap::new(), begun: 0 }
     }
 }
 
@@ -50,24 +54,29 @@ impl<T: Copy + PartialOrd> Holds<T> {
     /// From now on it holds the VM to so much; to nothing where absent.
     pub(crate) fn change(&mut self, holder: Holder, left: Option<T>) {
         match left {
-            Some(left) => _ = self.0.insert(holder, left),
-            None => _ = self.0.remove(&holder),
+            Some(left) => self.begun += u64::from(self.left.insert(holder, left).is_none()),
+            None => _ = self.left.remove(&holder),
         }
     }
 
     /// What all of them together leave; none where nobody holds it.
     pub(crate) fn tightest(&self) -> Option<T> {
-        self.0.values().copied().reduce(|one, other| if other < one { other } else { one })
+        self.left.values().copied().reduce(|one, other| if other < one { other } else { one })
     }
 
     /// Whether it holds the VM.
     pub(crate) fn contains(&self, holder: Holder) -> bool {
-        self.0.contains_key(&holder)
+        self.left.contains_key(&holder)
     }
 
     /// Whether anybody else holds the VM.
     pub(crate) fn has_others(&self, holder: Holder) -> bool {
-        self.0.keys().any(|other| *other != holder)
+        self.left.keys().any(|other| *other != holder)
+    }
+
+    /// How often anybody has begun to hold the VM: one who did so for a moment is noticed afterwards.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
     }
 }
 
@@ -93,6 +102,19 @@ mod tests {
         assert!(!holds.contains(first) && !holds.has_others(second));
         holds.change(second, None);
         assert_eq!(holds.tightest(), None);
+    }
+
+    #[test]
+    fn whoever_has_held_a_vm_for_a_moment_is_noticed_afterwards() {
+        let mut holds = Holds::default();
+        holds.change(Holder::Fault(0), Some(0.4));
+        let begun = holds.begun();
+        holds.change(Holder::Fault(0), Some(0.3));
+        holds.change(Holder::Fault(0), None);
+        assert_eq!(holds.begun(), begun, "nobody else");
+        holds.change(Holder::Migration, Some(0.8));
+        holds.change(Holder::Migration, None);
+        assert!(!holds.has_others(Holder::Fault(0)) && holds.begun() > begun);
     }
 
     #[test]

@@ -79,6 +79,12 @@ impl Vm {
         lock(&self.held.processors).has_others(holder)
     }
 
+    /// How often anybody has begun to hold it to fewer processors.
+    #[must_use]
+    pub fn holds_on_processors_begun(&self) -> u64 {
+        lock(&self.held.processors).begun()
+    }
+
     /// How many processors the kernel holds it to; none where there is no limit, or the kernel does not say.
     #[must_use]
     pub fn held_to_processors(&self) -> Option<f64> {
@@ -133,6 +139,12 @@ impl Vm {
     #[must_use]
     pub fn has_other_holds_on_memory(&self, holder: Holder) -> bool {
         lock(&self.held.memory).has_others(holder)
+    }
+
+    /// How often anybody has begun to hold it to less memory.
+    #[must_use]
+    pub fn holds_on_memory_begun(&self) -> u64 {
+        lock(&self.held.memory).begun()
     }
 
     /// What the kernel has counted of its memory.
