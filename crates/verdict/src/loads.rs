@@ -101,10 +101,11 @@ pub(crate) fn load_result(load: &scenario::Load, planned: &Planned<'_>, shown: &
         let Some(plan) = plan else { return figures };
         let succeeded =
             figures.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
-        if is_whole || !counts_for_itself {
+        if to_s > from_s && (is_whole || !counts_for_itself) {
             figures.figures = plan.workload.figures(&succeeded, to_s - from_s, load.scale);
         }
-        with_demand(plan, (from_s, to_s), figures)
+        // Of a stretch without a whole second it is still known what would have been asked.
+        with_demand(plan, (from_s, to_s.max(from_s + 1.0)), figures)
     };
     let phases = phases_that_were(&planned.facts.phases, shown.ended_s);
     // As planned: a run that ended in its warm-up has no figures beside it.
