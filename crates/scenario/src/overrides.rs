@@ -47,9 +47,10 @@ fn value(text: &Text, start: usize, index: usize) -> Result<Node, Box<Finding>> 
 
 /// Nobody comments on a value on the command line: what YAML would drop without a word is part of what was meant.
 fn refuse_comment(node: &Node, text: &Text, index: usize) -> Option<Box<Finding>> {
-    let behind = text.text.get(node.at.end..)?;
-    let comment = behind.trim_start();
-    let start = node.at.end + (behind.len() - comment.len());
+    let behind = text.text.get(last_word_end(node)..)?;
+    let between = |letter: char| letter.is_whitespace() || matches!(letter, ',' | ']' | '}');
+    let comment = behind.trim_start_matches(between);
+    let start = text.text.len() - comment.len();
     let at = Spot { text: index, start, end: start + comment.trim_end().len() };
     comment.starts_with('#').then(|| {
         let help = "put double quotes around the value, inside those of the shell: --set 'path=\"a #1\"'";
@@ -61,6 +62,16 @@ fn refuse_comment(node: &Node, text: &Text, index: usize) -> Option<Box<Finding>
             help,
         )
     })
+}
+
+/// Where the last word of it ends. The place of a list or a map takes in the comment behind its bracket.
+fn last_word_end(node: &Node) -> usize {
+    let last = match &node.value {
+        Value::Scalar { .. } => return node.at.end,
+        Value::List(items) => items.last(),
+        Value::Map(entries) => entries.last().map(|entry| &entry.value),
+    };
+    last.map_or(node.at.start + 1, last_word_end)
 }
 
 /// The steps of a path that is written from the beginning of `from` on.

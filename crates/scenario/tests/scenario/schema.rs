@@ -209,6 +209,26 @@ fn loads() -> Value {
     loads
 }
 
+/// A site with every key of sites, links and disks.
+fn site() -> Value {
+    json!({
+        "ip": 6,
+        "regions": {
+            "dc1": { "zones": { "a": { "racks": { "r1": { "hosts": 2 }, "r2": { "hosts": ["alpha", "beta"] } } } } },
+            "dc2": { "zones": { "a": { "hosts": 1 }, "b": { "hosts": ["gamma"] } } }
+        },
+        "links": [{ "between": ["dc1", "dc2"], "delay": "5ms" }, { "from": "dc1/a", "to": "dc2/b", "delay": "50ms", "rate": "4Mbit/s" },
+            { "between": ["dc1/a", "dc2/a"], "rate": "1.5Gbit/s", "queue": "512KiB" },
+            { "from": "r1", "to": "r2", "delay": "5ms", "jitter": "1ms", "loss": "0.1%", "duplicate": "1%", "reorder": "2%", "corrupt": "0.01%" },
+            { "from": "r2", "to": "r1", "delay": "5ms", "jitter": { "uniform": "5ms" } },
+            { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
+        "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
+        "busy-poll": "50us",
+        "storage_classes": { "fast": { "metadata": "own-device", "flush": "never", "buffer": "4MiB" } },
+        "disks": { "capacity": 3, "groups": 2, "cache": true, "sync": { "latency": "400us", "at-once": 8, "per-second": "200MiB" } }
+    })
+}
+
 /// Between them these hold every key of the language.
 fn full() -> [Value; 10] {
     let expect: Map<String, Value> = scenario::quantity::QUANTITIES
@@ -219,22 +239,7 @@ fn full() -> [Value; 10] {
         "name": "full", "description": "everything", "seed": 7, "target": "lab",
         "reproduces": { "report": "FR-3", "figures": { "latency_ms_mean": 53.0, "tps": 18 },
             "baseline": { "latency_ms_mean": 5.0 } },
-        "site": {
-            "ip": 6,
-            "regions": {
-                "dc1": { "zones": { "a": { "racks": { "r1": { "hosts": 2 }, "r2": { "hosts": ["alpha", "beta"] } } } } },
-                "dc2": { "zones": { "a": { "hosts": 1 }, "b": { "hosts": ["gamma"] } } }
-            },
-            "links": [{ "between": ["dc1", "dc2"], "delay": "5ms" }, { "from": "dc1/a", "to": "dc2/b", "delay": "50ms", "rate": "4Mbit/s" },
-                { "between": ["dc1/a", "dc2/a"], "rate": "1.5Gbit/s", "queue": "512KiB" },
-                { "from": "r1", "to": "r2", "delay": "5ms", "jitter": "1ms", "loss": "0.1%", "duplicate": "1%", "reorder": "2%", "corrupt": "0.01%" },
-                { "from": "r2", "to": "r1", "delay": "5ms", "jitter": { "uniform": "5ms" } },
-                { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
-            "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
-            "busy-poll": "50us",
-            "storage_classes": { "fast": { "metadata": "own-device", "flush": "never", "buffer": "4MiB" } },
-            "disks": { "capacity": 3, "groups": 2, "cache": true, "sync": { "latency": "400us", "at-once": 8, "per-second": "200MiB" } }
-        },
+        "site": site(),
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
             "replication": { "synchronous": "any 1" }, "failover": { "ha-restart": { "after": "5s" } },
