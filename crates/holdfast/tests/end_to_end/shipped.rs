@@ -142,6 +142,7 @@ run_whole! {
     fr2_rack "fr2-rack",
     fr3_cloud_regions "fr3-cloud-regions",
     fr3_etcd "fr3-etcd",
+    fr3_ignite "fr3-ignite",
     fr3_raft "fr3-raft",
     fr3_three_datacentres "fr3-three-datacentres",
     fr3_two_datacentres "fr3-two-datacentres",
