@@ -40,14 +40,17 @@ fn series(text: &str, result: &Value, load: &Value) -> Series {
     text.lines().skip(1).filter_map(row).collect()
 }
 
+/// Faults asked for within this long after one took effect are of the same moment: none of them ends its time.
+const SAME_MOMENT_S: f64 = 0.25;
+
 /// From a fault's effect until the next one that takes effect is asked for, or to the end of the last phase.
 fn window(faults: &[Value], fault: &Value, result: &Value) -> Option<(f64, f64)> {
-    let (asked_s, effect_s) = (fault["asked_s"].as_f64()?, fault["took_effect_s"].as_f64()?);
+    let effect_s = fault["took_effect_s"].as_f64()?;
     let phases = result["loads"][0]["phases"].as_array()?;
     let end_s = phases.last()?["to_s"].as_f64()?;
-    let later = faults.iter().filter(|other| other["asked_s"].as_f64() > Some(asked_s));
-    let struck = later.filter(|other| other["took_effect_s"].as_f64() > Some(effect_s));
-    let next = struck.filter_map(|other| other["asked_s"].as_f64());
+    let struck = faults.iter().filter(|other| other["took_effect_s"].is_number());
+    let asked = struck.filter_map(|other| other["asked_s"].as_f64());
+    let next = asked.filter(|asked_s| *asked_s > effect_s + SAME_MOMENT_S);
     Some((effect_s, next.fold(end_s, f64::min).max(effect_s)))
 }
 
@@ -195,4 +198,13 @@ fn an_honest_result_agrees_with_its_time_line_and_each_planted_lie_does_not() {
     let (folder, result) = planted(&counts, late);
     assert!(contradictions(folder.path(), &result).join("").contains("when the run was over at 10 s"));
     check((5.99, 2.02), (2.0, 3.0), Some(0.01), "0 of 100.0 a second in second 6");
+}
+
+#[test]
+fn faults_of_the_same_moment_share_their_time_and_a_later_one_ends_it() {
+    let fault = |asked_s: f64| serde_json::json!({ "asked_s": asked_s, "took_effect_s": asked_s });
+    let result = serde_json::json!({ "loads": [{ "phases": [{ "from_s": 0.0, "to_s": 10.0 }] }] });
+    let faults = [fault(5.0), fault(5.2), fault(8.0)];
+    let windows = faults.each_ref().map(|one| window(&faults, one, &result));
+    assert_eq!(windows, [Some((5.0, 8.0)), Some((5.2, 8.0)), Some((8.0, 10.0))]);
 }
