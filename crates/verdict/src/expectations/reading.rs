@@ -9,7 +9,7 @@ use results::losses;
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, PhaseResult, RunResult,
 };
-use scenario::quantity::{LatencyFigure, Quantity};
+use scenario::quantity::{self, LatencyFigure, Needs, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
 /// TPC-C's transaction whose number is the standard's figure.
@@ -115,6 +115,7 @@ pub(super) fn readings(
     match expectation.quantity {
         Quantity::LostWrites => {
             let counting = losses::counting_lost_writes(&result.checks);
+            let counting = counting.filter(|check| check.lost.is_some() || counts_losses(&check.name));
             of_run(sum(counting.map(|check| check.lost)))
         }
         Quantity::InventedWrites => {
@@ -147,6 +148,12 @@ pub(super) fn readings(
 
 fn checks_of<'r>(result: &'r RunResult, names: &[&str]) -> impl Iterator<Item = &'r CheckResult> {
     result.checks.iter().filter(move |check| names.contains(&check.name.as_str()))
+}
+
+/// Whether a check counts lost writes also where it finds none. One that does not leaves nothing open.
+fn counts_losses(check: &str) -> bool {
+    let entry = quantity::entry_of(Quantity::LostWrites);
+    entry.is_some_and(|entry| matches!(entry.needs, Needs::CheckedBy(checks) if checks.contains(&check)))
 }
 
 /// What several checks have counted together; at least that where one of them could not tell, and nothing where that leaves 0.

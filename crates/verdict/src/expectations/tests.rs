@@ -459,6 +459,22 @@ fn what_one_check_could_not_count_is_not_none_because_another_found_none() {
 }
 
 #[test]
+fn a_check_that_counts_no_losses_leaves_open_none_and_what_it_found_lost_counts() {
+    let mut result = result();
+    let of = |name: &str, lost| CheckResult {
+        acknowledged: Some(100),
+        lost,
+        ..CheckResult::new(name, Verdict::Pass, "")
+    };
+    result.checks = vec![of("bank", None), of("list-append", None), of("tpcb-sums", Some(0))];
+    check_of(&result, "lost_writes: 0", "pass: 0");
+    result.checks[1].lost = Some(2);
+    check_of(&result, "lost_writes: 0", "fail: 2");
+    result.checks[2].lost = None;
+    check_of(&result, "lost_writes: 0", "fail: at least 2");
+}
+
+#[test]
 fn a_phase_that_the_run_did_not_reach_is_unknown() {
     let mut result = result();
     for load in &mut result.loads {
