@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
-use history::{EventKind, EventSink, Operation};
+use history::{EventKind, EventSink, Operation, PhaseFacts};
 use load::{Clock, LoadCpu, LoadHandle};
 use results::EndedEarly;
 use scenario::{Fault, Scenario};
@@ -86,7 +86,7 @@ impl Conductor<'_> {
         }
         let under_load = target.usage(&lock(&loads), LoadCpu::default()).since(used);
         let (busy_share, own_share) = (busy_since(ticks), under_load.share_of_machine(began.elapsed()));
-        let ended_s = self.chronicle.now_s();
+        let ended_s = recorded_until_s(&self.prepared.facts.phases, self.chronicle.now_s());
         underway.schedule_is_over()?;
         underway.heal_all(interrupted.is_some());
         let (load_cpu, ended_early) = self.stop_loads(&loads);
@@ -278,6 +278,12 @@ fn planned(scenario: &Scenario) -> Vec<PlannedPhase> {
     scenario.schedule.iter().map(phase).collect()
 }
 
+/// The end of the seconds that are recorded: that of the last phase, however long what was due then has taken, or the moment at
+/// which the loads are told to stop before it.
+fn recorded_until_s(phases: &[PhaseFacts], stopped_s: f64) -> f64 {
+    phases.last().map_or(stopped_s, |phase| stopped_s.min(phase.to_s))
+}
+
 /// Waits until `moment`; returns early, with the reason, when the run is asked to end.
 fn wait_until(moment: Instant, interrupts: &Receiver<String>) -> Option<String> {
     match interrupts.recv_timeout(moment.saturating_duration_since(Instant::now())) {
@@ -299,4 +305,17 @@ pub(crate) fn busy_since(earlier: Option<(u64, u64)>) -> Option<f64> {
     let (busy, total) = busy_ticks()?;
     let total = total.saturating_sub(total_then);
     (total > 0).then(|| busy.saturating_sub(busy_then) as f64 / total as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_that_took_long_to_heal_at_the_end_of_the_schedule_makes_the_record_no_longer() {
+        let phase = |from_s, to_s| PhaseFacts { name: "fault".to_owned(), from_s, to_s };
+        let phases = [phase(0.0, 5.0), phase(5.0, 35.0)];
+        let until = |stopped_s| recorded_until_s(&phases, stopped_s);
+        assert_eq!((until(35.0004), until(37.2), until(20.3)), (35.0, 35.0, 20.3));
+    }
 }

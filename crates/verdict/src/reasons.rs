@@ -62,7 +62,8 @@ pub(crate) fn verdict(
     };
     parts.retain(|(part, _)| *part != Verdict::Pass);
     parts.sort_by_key(|(part, _)| std::cmp::Reverse(*part));
-    let mut reasons: Vec<String> = parts.into_iter().map(|(_, reason)| reason).collect();
+    let mut reasons: Vec<String> = not_brought_back(result).collect();
+    reasons.extend(parts.into_iter().map(|(_, reason)| reason));
     if lab_lost_synced {
         let why = "the lab lost synced data at a power-off, so this run shows nothing about the database";
         reasons.insert(0, why.to_owned());
@@ -107,6 +108,15 @@ fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
     }
 }
 
+/// Volumes whose content is in doubt by the lab's doing. They stand first: what a check found may be theirs.
+fn not_brought_back(result: &RunResult) -> impl Iterator<Item = String> {
+    result.lab.failed_rollbacks.iter().map(|of| {
+        let what = "could not be brought back to what was durable";
+        let why = format!("{} {what} at a power-off, at {:.1} s: {}", of.volume, of.t_s, of.why);
+        format!("{why}; this run shows nothing about the database")
+    })
+}
+
 /// What was seen of the lab itself, and of strangers on its nodes.
 fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
     let judged_from_s = judged_from_s(result);
@@ -123,11 +133,6 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
     for of in &result.lab.placement {
         let why = format!("{} at {:.1} s; the platform broke its own rules", of.violation, of.t_s);
         parts.push((Verdict::Unknown, why));
-    }
-    for of in &result.lab.failed_rollbacks {
-        let what = "could not be brought back to what was durable";
-        let why = format!("{} {what} at a power-off, at {:.1} s: {}", of.volume, of.t_s, of.why);
-        parts.push((Verdict::Unknown, format!("{why}; this run shows nothing about the database")));
     }
     if let Some(why) = &result.lab.nothing_to_lose {
         let what = "it was not shown that no acknowledged write is lost at a power-off";
@@ -191,8 +196,10 @@ mod tests {
         let what = "the volume of n2 could not be brought back to what was durable at a power-off, at 7.0 s: \
                     EIO; this run shows nothing about the database";
         assert_eq!(verdict(&result, 0, None, None), (Verdict::Unknown, vec![what.to_owned()]));
+        // Whatever a check found may be the volume's doing, so that it stands behind.
         result.checks = vec![CheckResult::new("kv", Verdict::Fail, "lost")];
-        assert_eq!(verdict(&result, 0, None, None).0, Verdict::Unknown);
+        let reasons = vec![what.to_owned(), "check kv: lost".to_owned()];
+        assert_eq!(verdict(&result, 0, None, None), (Verdict::Unknown, reasons));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub struct Shown {
     pub busy_share: Option<f64>,
     /// The run's own share of all processors meanwhile, the database included.
     pub own_share: Option<f64>,
-    /// When the loads were told to stop, seconds.
+    /// When the loads were told to stop, seconds; the end of the last phase where that was later: no second is recorded after it.
     pub ended_s: f64,
     /// Loads that ended though nobody had told them to, by name.
     pub ended_early: BTreeMap<String, EndedEarly>,

@@ -86,7 +86,9 @@ impl Watched {
         for (name, counters) in &now {
             // A link that has counted less than before is another one of the same name.
             let before = self.before.get(name).filter(|before| {
-                before.taken_packets <= counters.taken_packets && before.busy_ns <= counters.busy_ns
+                before.taken_packets <= counters.taken_packets
+                    && before.taken_bytes <= counters.taken_bytes
+                    && before.busy_ns <= counters.busy_ns
             });
             let before = before.copied().unwrap_or_default();
             let busy = Duration::from_nanos(counters.busy_ns - before.busy_ns).min(elapsed);
@@ -168,5 +170,10 @@ mod tests {
         let mut watched = Watched::new(counters(10_000, 900, Some(8)));
         let row = watched.take(counters(200, 10, Some(8)), SECOND)[0].1;
         assert_eq!((row.bytes, row.packets), (200, 2));
+        // Within the same second it may take more packets than the one before, and smaller ones.
+        let mut small = counters(100, 20, Some(8));
+        small.values_mut().for_each(|link| link.taken_packets = 5);
+        let row = watched.take(small, SECOND)[0].1;
+        assert_eq!((row.bytes, row.packets), (100, 5));
     }
 }

@@ -9,7 +9,7 @@ use results::losses;
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, PhaseResult, RunResult,
 };
-use scenario::quantity::{LatencyFigure, Quantity};
+use scenario::quantity::{self, LatencyFigure, Needs, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
 /// TPC-C's transaction whose number is the standard's figure.
@@ -115,6 +115,7 @@ pub(super) fn readings(
     match expectation.quantity {
         Quantity::LostWrites => {
             let counting = losses::counting_lost_writes(&result.checks);
+            let counting = counting.filter(|check| check.lost.is_some() || counts_losses(&check.name));
             of_run(sum(counting.map(|check| check.lost)))
         }
         Quantity::InventedWrites => {
@@ -149,6 +150,12 @@ fn checks_of<'r>(result: &'r RunResult, names: &[&str]) -> impl Iterator<Item = 
     result.checks.iter().filter(move |check| names.contains(&check.name.as_str()))
 }
 
+/// Whether a check counts lost writes also where it finds none. One that does not leaves nothing open.
+fn counts_losses(check: &str) -> bool {
+    let entry = quantity::entry_of(Quantity::LostWrites);
+    entry.is_some_and(|entry| matches!(entry.needs, Needs::CheckedBy(checks) if checks.contains(&check)))
+}
+
 /// What several checks have counted together; at least that where one of them could not tell, and nothing where that leaves 0.
 fn sum(counts: impl Iterator<Item = Option<u64>>) -> Measured {
     let counts: Vec<Option<u64>> = counts.collect();
@@ -171,8 +178,8 @@ fn figures_of_orders(result: &RunResult, loads: &[&LoadResult], (name, factor): 
         let value = *load.measured.figures.get(name)? * factor;
         let orders = load.measured.operations.get(NEW_ORDER).map_or(0, |orders| orders.count);
         let measured = match asked_less_from_s(result, load) {
-            Some(_) => Measured::Untold,
-            None => Measured::of_operations(value, orders, SAMPLES_BEYOND_MIN),
+            None if result.ran_to_its_end() => Measured::of_operations(value, orders, SAMPLES_BEYOND_MIN),
+            _ => Measured::Untold,
         };
         Some(Reading { place: format!("load {}", load.name), measured })
     };
@@ -234,6 +241,11 @@ fn phases<'s>(expectation: &Expectation, scenario: &'s Scenario) -> Vec<(usize, 
     phases.filter(|(_, name)| is_meant(name)).collect()
 }
 
+/// Whether the end of the run has cut a phase off: what it would have come to as a whole nobody knows.
+fn is_cut_off(result: &RunResult, load: &LoadResult, place: usize) -> bool {
+    !result.ran_to_its_end() && load.phases.len() == place + 1
+}
+
 /// Whether anything of a phase was recorded: of one that the end of the run cut off within a second the figures are all 0.
 fn has_a_second(phase: &PhaseResult) -> bool {
     phase.to_s - phase.from_s >= 1.0 || operations(&phase.measured) > 0
@@ -250,8 +262,8 @@ fn by_phase(
         let asked_less_from_s = asked_less_from_s(result, load);
         if expectation.within == Within::WholeRun {
             let measured = match asked_less_from_s {
-                Some(_) => Measured::Untold,
-                None => of_figures(&load.measured, expectation.quantity),
+                None if result.ran_to_its_end() => of_figures(&load.measured, expectation.quantity),
+                _ => Measured::Untold,
             };
             readings.push(Reading { place: format!("load {}", load.name), measured });
             continue;
@@ -261,7 +273,9 @@ fn by_phase(
             let phase = load.phases.get(place).filter(|phase| phase.name == name);
             let measured = phase
                 .filter(|phase| {
-                    has_a_second(phase) && asked_less_from_s.is_none_or(|from_s| from_s >= phase.to_s)
+                    has_a_second(phase)
+                        && !is_cut_off(result, load, place)
+                        && asked_less_from_s.is_none_or(|from_s| from_s >= phase.to_s)
                 })
                 .map_or(Measured::Untold, |phase| of_figures(&phase.measured, expectation.quantity));
             readings.push(Reading { place: format!("load {}, phase {name}", load.name), measured });
@@ -278,13 +292,12 @@ fn errors(
     result: &RunResult,
     loads: &[&LoadResult],
 ) -> Measured {
-    let is_cut = !result.ran_to_its_end();
     let (mut stretches, mut may_be_more): (Vec<&LoadFigures>, bool) = (Vec::new(), false);
     for load in loads {
         let asked_less_from_s = asked_less_from_s(result, load);
         if !matches!(expectation.within, Within::Phase(_)) {
             stretches.push(&load.measured);
-            may_be_more |= is_cut || asked_less_from_s.is_some();
+            may_be_more |= !result.ran_to_its_end() || asked_less_from_s.is_some();
             continue;
         }
         for (place, name) in phases(expectation, scenario) {
@@ -292,7 +305,7 @@ fn errors(
                 return Measured::Untold;
             };
             stretches.push(&phase.measured);
-            may_be_more |= is_cut && load.phases.len() == place + 1;
+            may_be_more |= is_cut_off(result, load, place);
             may_be_more |= asked_less_from_s.is_some_and(|from_s| from_s < phase.to_s);
         }
     }

@@ -281,6 +281,28 @@ fn errors_are_not_known_to_be_none_where_nothing_came_to_an_end_or_the_run_was_c
 }
 
 #[test]
+fn a_phase_that_the_end_of_the_run_cut_off_keeps_and_breaks_no_bound_and_those_before_it_do() {
+    let mut result = result();
+    let phase = |name: &str, from_s, to_s| PhaseFacts { name: name.to_owned(), from_s, to_s };
+    result.facts.phases =
+        vec![phase("baseline", 5.0, 15.0), phase("outage", 15.0, 25.0), phase("cut", 25.0, 35.0)];
+    let ended = |result: &mut RunResult, to_s| {
+        for load in &mut result.loads {
+            (load.phases[3].from_s, load.phases[3].to_s) = (25.0, to_s);
+        }
+    };
+    ended(&mut result, 33.0);
+    check_of(&result, "tpcb.cut.throughput_per_s: \"> 70/s\"", "unknown: nothing");
+    check_of(&result, "tpcb.cut.latency_p99: < 1ms", "unknown: nothing");
+    check_of(&result, "tpcb.all.throughput_per_s: \"> 90/s\"", "unknown: nothing");
+    check_of(&result, "tpmC: \"> 100\"", "unknown: nothing");
+    check_of(&result, "tpcb.outage.throughput_per_s: \"> 50/s\"", "fail: 40.0/s");
+    ended(&mut result, 35.0);
+    check_of(&result, "tpcb.cut.throughput_per_s: \"> 70/s\"", "fail: 60.0/s");
+    check_of(&result, "tpcb.all.throughput_per_s: \"> 90/s\"", "fail: 80.0/s");
+}
+
+#[test]
 fn what_follows_a_fault_is_judged_by_its_phase_kind_or_number() {
     check("tpcc.outage.gap: < 5s", "pass: 4.50 s");
     check("power-off.gap: < 4s", "fail: 4.50 s (load tpcc, fault 1 (power-off))");
@@ -456,6 +478,22 @@ fn what_one_check_could_not_count_is_not_none_because_another_found_none() {
     check_of(&result, "lost_writes: < 5", "unknown: at least 3");
     check_of(&result, "lost_writes: 0", "fail: at least 3");
     check_of(&result, "invented_writes: 0", "pass: 0");
+}
+
+#[test]
+fn a_check_that_counts_no_losses_leaves_open_none_and_what_it_found_lost_counts() {
+    let mut result = result();
+    let of = |name: &str, lost| CheckResult {
+        acknowledged: Some(100),
+        lost,
+        ..CheckResult::new(name, Verdict::Pass, "")
+    };
+    result.checks = vec![of("bank", None), of("list-append", None), of("tpcb-sums", Some(0))];
+    check_of(&result, "lost_writes: 0", "pass: 0");
+    result.checks[1].lost = Some(2);
+    check_of(&result, "lost_writes: 0", "fail: 2");
+    result.checks[2].lost = None;
+    check_of(&result, "lost_writes: 0", "fail: at least 2");
 }
 
 #[test]

@@ -198,7 +198,8 @@ impl Vigil {
         for (vm, before) in vms.iter().zip(killed_before) {
             for killed in engine.killed_by_signals(vm.as_ref()).into_iter().skip(*before) {
                 let deed = Deed::Killed { signal: killed.signal };
-                self.shared.note(engine::Node::name(vm.as_ref()), killed.program, deed, vm.expects_kills());
+                let is_of_a_fault = watchers::is_of_a_fault(killed.signal, vm.expects_kills());
+                self.shared.note(engine::Node::name(vm.as_ref()), killed.program, deed, is_of_a_fault);
             }
         }
     }

@@ -190,10 +190,13 @@ fn tell_of_init(sign: &Sign, answered: Option<bool>, has_ended: impl Fn() -> boo
 pub(super) fn note_killed(shared: &Shared, vm: &Vm) {
     for killed in vm.take_killed() {
         let deed = Deed::Killed { signal: killed.signal };
-        // For want of memory the kernel kills, and sends no other signal.
-        let is_of_a_fault = killed.signal == libc::SIGKILL && vm.expects_kills();
-        shared.note(vm.name(), killed.program, deed, is_of_a_fault);
+        shared.note(vm.name(), killed.program, deed, is_of_a_fault(killed.signal, vm.expects_kills()));
     }
+}
+
+/// Whether a fault explains that this signal ended a process: for want of memory the kernel kills, and sends no other.
+pub(super) fn is_of_a_fault(signal: i32, expects_kills: bool) -> bool {
+    expects_kills && signal == libc::SIGKILL
 }
 
 /// Notes the processes that stood still until now and do so no more.
@@ -227,6 +230,12 @@ mod tests {
         let init = |node: &str| LabPart::Init { node: node.to_owned() };
         let of_nodes = [volume("n1"), init("n1"), volume("n2"), init("n2")];
         assert_eq!(named, [&[LabPart::Fabric, LabPart::MachineDisk][..], &of_nodes].concat());
+    }
+
+    #[test]
+    fn want_of_memory_explains_a_kill_and_no_other_signal_whoever_tells_of_it() {
+        assert!(is_of_a_fault(libc::SIGKILL, true) && !is_of_a_fault(libc::SIGKILL, false));
+        assert!(!is_of_a_fault(libc::SIGSEGV, true) && !is_of_a_fault(libc::SIGABRT, true));
     }
 
     #[test]
