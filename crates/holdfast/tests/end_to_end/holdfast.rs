@@ -97,6 +97,12 @@ impl Desk {
         Desk { folder, user: None, hides_fuse: false }
     }
 
+    /// The same, where it can have a lab. None, and said so, where not.
+    pub fn with_a_lab(test: &str) -> Option<Desk> {
+        let desk = Desk::new();
+        desk.can_have_a_lab(test).then_some(desk)
+    }
+
     /// The same for an ordinary user: whoever runs the tests, or a user who owns nothing when that is root. None,
     /// and said so, where such a user cannot have a lab.
     pub fn of_an_ordinary_user(test: &str) -> Option<Desk> {

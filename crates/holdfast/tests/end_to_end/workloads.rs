@@ -20,14 +20,10 @@ const BRIEF: [&str; 6] = [
 #[track_caller]
 fn passes(scenario: &str, more: &[&str], check: &str, operations: &[&str]) -> Option<Value> {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(&format!("the_scenario_of_{scenario}_passes")) {
-        return None;
-    }
+    let Some(desk) = Desk::with_a_lab(&format!("the_scenario_of_{scenario}_passes")) else { return None };
     let path = format!("scenarios/{scenario}.yaml");
     let finished = desk.run(&arguments(&[&["run", &path], &BRIEF, more]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert_eq!(result["verdict"], "pass", "{result:#}");
     let checks = result["checks"].as_array().expect("checks");
     assert!(checks.iter().any(|found| found["name"] == check && found["verdict"] == "pass"), "{checks:#?}");
