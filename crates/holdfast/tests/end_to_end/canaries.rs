@@ -8,12 +8,10 @@ use crate::traces::Before;
 use crate::turns::{beside_others, machine};
 
 /// One power-off of the only host of `power-loss.yaml`.
-const ONE_POWER_OFF: [&str; 4] = [
-    "--set",
-    "schedule=[{ phase: baseline, for: 1s }, { phase: power-off, for: 4s, faults: [{ power-off: { host: dc1/a/h1 }, at: 0s, \
-     for: 1s }] }]",
-    "--set",
-    "loads.0.clients=3",
+const ONE_POWER_OFF: [&str; 2] = [
+    "--set=schedule=[{ phase: baseline, for: 1s }, { phase: power-off, for: 4s, faults: [{ power-off: { host: dc1/a/h1 }, \
+     at: 0s, for: 1s }] }]",
+    "--set=loads.0.clients=3",
 ];
 const ON_POSTGRES: [&str; 2] = ["--set", "database.engine=postgres"];
 const FOUR_KEPT: &str = "4 synced marks are there";

@@ -203,16 +203,11 @@ fn reads_that_go_to_replicas_are_recorded_as_theirs() {
     let finished = desk.run(&[
         "run",
         "scenarios/ycsb.yaml",
-        "--set",
-        "schedule=[{ phase: baseline, for: 2s }]",
-        "--set",
-        "expect={ lost_writes: 0 }",
-        "--set",
-        "database.nodes=2",
-        "--set",
-        "loads.0.options.records=200",
-        "--set",
-        "loads.0.reads=replicas",
+        "--set=schedule=[{ phase: baseline, for: 2s }]",
+        "--set=expect={ lost_writes: 0 }",
+        "--set=database.nodes=2",
+        "--set=loads.0.options.records=200",
+        "--set=loads.0.reads=replicas",
     ]);
     finished.ends_with(0);
     let run = finished.run_directory();
@@ -228,19 +223,11 @@ fn reads_that_go_to_replicas_are_recorded_as_theirs() {
     assert!(updates.0 > 0 && updates.1 == 0, "updates by the leader and by the replica: {updates:?}");
 }
 
-/// One cell of [`SMALL`], without its matrix.
-const ALONE: &str = "name: small
-site: { regions: { dc1: { zones: { a: { hosts: 1 }, b: { hosts: 1 } } } } }
-database: { engine: control, nodes: 2 }
-loads: [{ workload: ledger, clients: 1 }]
-schedule: [{ phase: baseline, for: 1s }]
-expect: { lost_writes: 0 }
-";
-
 #[test]
 fn a_scenario_is_repeated_with_a_seed_for_each_run_and_its_figures_are_told_as_distributions() {
     let _turn = beside_others();
-    let Some(desk) = lab_with(ALONE, "a_scenario_is_repeated_with_a_seed_for_each_run") else { return };
+    let alone = SMALL.split_once("matrix:").expect("a matrix").0;
+    let Some(desk) = lab_with(alone, "a_scenario_is_repeated_with_a_seed_for_each_run") else { return };
     let finished = desk.run(&["run", "scenarios/small.yaml", "--repeat", "2", "--seed", "5"]);
     finished.ends_with(0);
     let matrix = matrix_of(&finished);

@@ -24,16 +24,12 @@ fn a_node_started_from_the_other_component_of_a_synchronous_mirror_has_lost_noth
     let Some(desk) = Desk::with_a_lab("a_node_started_from_the_other_component") else { return };
     let before = Before::look(&desk);
     let shorter = [
-        "--set",
-        "schedule=[{ phase: baseline, for: 2s }, { phase: host-lost, for: 8s, faults: [{ power-off: { host: leader }, at: 0s, \
-         for: 3s }] }]",
-        "--set",
-        "database.failover={ ha-restart: { after: 1s } }",
-        "--set",
-        "expect={ lost_writes: 0, invented_writes: 0 }",
+        "--set=schedule=[{ phase: baseline, for: 2s }, { phase: host-lost, for: 8s, faults: [{ power-off: { host: leader }, \
+         at: 0s, for: 3s }] }]",
+        "--set=database.failover={ ha-restart: { after: 1s } }",
+        "--set=expect={ lost_writes: 0, invented_writes: 0 }",
         // However fast the machine: so little that what changes meanwhile stays far below the whole.
-        "--set",
-        "loads.0.rate=40/s",
+        "--set=loads.0.rate=40/s",
     ];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-sync.yaml"], &shorter]));
     let result = finished.ends_with(0).result();
@@ -164,10 +160,8 @@ fn a_node_whose_volume_cannot_be_reached_when_its_host_returns_is_started_when_i
     let Some(desk) = Desk::with_a_lab("a_node_whose_volume_cannot_be_reached") else { return };
     let before = Before::look(&desk);
     let away = [
-        "--set",
-        "database={ engine: postgres, nodes: [dc1/a/spare], storage: { replicas: 1, hosts: [dc1/a/store] } }",
-        "--set",
-        "schedule.2={ phase: cut-off, for: 20s, faults: [\
+        "--set=database={ engine: postgres, nodes: [dc1/a/spare], storage: { replicas: 1, hosts: [dc1/a/store] } }",
+        "--set=schedule.2={ phase: cut-off, for: 20s, faults: [\
          { partition: { between: [dc1/a/store, dc1/a/spare] }, at: 0s, for: 14s }, \
          { power-off: { host: dc1/a/spare }, at: 1s, for: 3s }] }",
     ];
@@ -338,19 +332,13 @@ fn a_copy_that_does_not_answer_is_not_waited_for_again_and_again() {
     let Some(desk) = Desk::with_a_lab("a_copy_that_does_not_answer_is_not_waited_for") else { return };
     // Its buffer would be full long before the timeout, were it filled.
     let settings = [
-        "--set",
-        "schedule=[{ phase: baseline, for: 3s }, { phase: stall, for: 12s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
+        "--set=schedule=[{ phase: baseline, for: 3s }, { phase: stall, for: 12s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
          stall }, for: 11s }] }, { phase: recovery, for: 3s }]",
-        "--set",
-        "site.storage_classes={ small: { buffer: 64KiB } }",
-        "--set",
-        "database.storage.class=small",
-        "--set",
-        "database.storage.timeout=2s",
-        "--set",
-        "loads.0.rate=200/s",
-        "--set",
-        "loads.0.clients=8",
+        "--set=site.storage_classes={ small: { buffer: 64KiB } }",
+        "--set=database.storage.class=small",
+        "--set=database.storage.timeout=2s",
+        "--set=loads.0.rate=200/s",
+        "--set=loads.0.clients=8",
     ];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-copy-faults.yaml"], &settings]));
     finished.ends_with(0);
@@ -388,12 +376,10 @@ fn a_copy_that_reads_wrongly_is_not_taken_for_sound_when_it_is_promoted() {
     let Some(desk) = Desk::with_a_lab("a_copy_that_reads_wrongly_is_not_taken_for_sound") else { return };
     // Without checksums of its own the disk hands out what is wrong, and the database cannot begin with it.
     let settings = [
-        "--set",
-        "schedule=[{ phase: baseline, for: 3s }, { phase: wrong, for: 16s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
+        "--set=schedule=[{ phase: baseline, for: 3s }, { phase: wrong, for: 16s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
          { corrupt: { reads: 100% } } }, for: 12s }, { power-off: { host: dc1/a/h1 }, at: 2s, for: 14s }] }, \
          { phase: recovery, for: 6s }]",
-        "--set",
-        "expect={ recovery: < 6s }",
+        "--set=expect={ recovery: < 6s }",
     ];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-lying-copy.yaml"], &settings]));
     let result = finished.ends_with(1).result();
@@ -408,15 +394,11 @@ fn torn_last_writes_of_both_components_cost_nothing_that_was_acknowledged_and_th
     let _turn = machine();
     let Some(desk) = Desk::with_a_lab("torn_last_writes_of_both_components") else { return };
     let settings = [
-        "--set",
-        "database.volumes=torn",
-        "--set",
-        "loads.0.rate=200/s",
-        "--set",
-        "schedule=[{ phase: baseline, for: 3s }, { phase: all-lost, for: 16s, faults: [{ power-off: { host: \
+        "--set=database.volumes=torn",
+        "--set=loads.0.rate=200/s",
+        "--set=schedule=[{ phase: baseline, for: 3s }, { phase: all-lost, for: 16s, faults: [{ power-off: { host: \
          dc1/a/h2 }, at: 1s, for: 4s }, { power-off: { host: dc1/a/h1 }, at: 1s, for: 6s }] }]",
-        "--set",
-        "expect={ lost_writes: 0, invented_writes: 0 }",
+        "--set=expect={ lost_writes: 0, invented_writes: 0 }",
     ];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-sync.yaml"], &settings]));
     let result = finished.ends_with(0).result();

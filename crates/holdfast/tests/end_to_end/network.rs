@@ -91,18 +91,12 @@ fn the_rebuild_of_a_follower_saturates_the_edge_it_must_pass() {
     let finished = desk.run(&[
         "run",
         "scenarios/fr1-topologies-edge.yaml",
-        "--set",
-        "site.edges.0.rate=5Mbit/s",
-        "--set",
-        "schedule.0.for=1s",
-        "--set",
-        "schedule.1.for=3s",
-        "--set",
-        "schedule.2.for=14s",
-        "--set",
-        "schedule.2.faults.0.for=6s",
-        "--set",
-        "schedule.3.for=1s",
+        "--set=site.edges.0.rate=5Mbit/s",
+        "--set=schedule.0.for=1s",
+        "--set=schedule.1.for=3s",
+        "--set=schedule.2.for=14s",
+        "--set=schedule.2.faults.0.for=6s",
+        "--set=schedule.3.for=1s",
     ]);
     let result = finished.ends_with(0).result();
     let links = result["links"].as_array().expect("links");

@@ -8,12 +8,10 @@ use crate::traces::Before;
 use crate::turns::{beside_others, machine};
 
 /// Two power-offs instead of six.
-const TWO_POWER_OFFS: [&str; 4] = [
-    "--set",
-    "schedule=[{ phase: baseline, for: 2s }, { phase: power-offs, for: 10s, faults: [{ power-off: { host: dc1/a/h1 }, at: 0s, \
-     for: 1s }, { power-off: { host: dc1/a/h1 }, at: 5s, for: 1s }] }]",
-    "--set",
-    "loads.0.clients=3",
+const TWO_POWER_OFFS: [&str; 2] = [
+    "--set=schedule=[{ phase: baseline, for: 2s }, { phase: power-offs, for: 10s, faults: [{ power-off: { host: dc1/a/h1 }, \
+     at: 0s, for: 1s }, { power-off: { host: dc1/a/h1 }, at: 5s, for: 1s }] }]",
+    "--set=loads.0.clients=3",
 ];
 
 fn evidence(finished: &Finished) -> String {

@@ -5,14 +5,12 @@ use crate::holdfast::{Desk, ON_CONTROL, arguments};
 use crate::turns::beside_others;
 
 /// The control database elects another leader within moments.
-const LEADER_LOST: [&str; 6] = [
+const LEADER_LOST: [&str; 4] = [
     "run",
     "scenarios/flaws/ack-before-replication.yaml",
-    "--set",
-    "database.settings.flaw=none",
-    "--set",
-    "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ power-off: { host: leader }, at: 0s, for: \
-     2s }] }]",
+    "--set=database.settings.flaw=none",
+    "--set=schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ power-off: { host: leader }, \
+     at: 0s, for: 2s }] }]",
 ];
 
 #[test]
