@@ -1,42 +1,20 @@
 //! `engines/`: each file that ships is sound, and each of `engines/rejected/` is refused with exactly the message beside it.
 //! `UPDATE_SNAPSHOTS=1` rewrites the messages.
 
+#[path = "../../scenario/tests/scenario/refusals.rs"]
+mod refusals;
+
 use std::path::{Path, PathBuf};
 
 use capabilities::file::{self, ImageName, ImageSource, Speaks, SqlDialect, Way};
-use miette::{GraphicalReportHandler, GraphicalTheme};
-use yaml::Rejection;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines")
 }
 
-/// The names of the engine files in a folder, without their ending.
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .expect("the folder")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        .filter_map(|path| path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned))
-        .collect();
-    names.sort();
-    names
-}
-
-fn rendered(rejection: &Rejection) -> String {
-    let mut text = String::new();
-    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
-        .with_width(100)
-        .without_syntax_highlighting()
-        .render_report(&mut text, rejection)
-        .expect("drawn");
-    // The drawing pads some lines; what is kept in a repository should not end in blanks.
-    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
 #[test]
 fn every_engine_file_of_the_folder_ships_under_its_own_name() {
-    for name in names(&folder()) {
+    for name in refusals::names(&folder()) {
         let engine = capabilities::named(&name).unwrap_or_else(|| panic!("{name} does not ship"));
         let file = engine.file.unwrap_or_else(|| panic!("{name} is no file"));
         let text = std::fs::read_to_string(folder().join(format!("{name}.yaml"))).expect("the file");
@@ -46,23 +24,9 @@ fn every_engine_file_of_the_folder_ships_under_its_own_name() {
 
 #[test]
 fn every_rejected_engine_file_gives_the_message_beside_it() {
-    let folder = folder().join("rejected");
-    let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
-    let mut wrong = Vec::new();
-    for name in names(&folder) {
-        let text = std::fs::read_to_string(folder.join(format!("{name}.yaml"))).expect("the file");
-        let Err(rejection) = file::read(&format!("engines/rejected/{name}.yaml"), &text) else {
-            panic!("{name} is accepted")
-        };
-        let message = rendered(&rejection);
-        let beside = folder.join(format!("{name}.txt"));
-        if update {
-            std::fs::write(&beside, &message).expect("written");
-        } else if std::fs::read_to_string(&beside).unwrap_or_default() != message {
-            wrong.push(format!("{name} now gives\n{message}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    refusals::each_is_the_one_beside_it(&folder().join("rejected"), |name, text| {
+        file::read(&format!("engines/rejected/{name}.yaml"), &text).err()
+    });
 }
 
 #[test]
@@ -104,7 +68,8 @@ fn an_image_is_a_name_with_a_tag_or_a_digest_or_a_file_beside_the_engine_file() 
     let text = std::fs::read_to_string(path).expect("the file");
     let ways = |image: &str| {
         let text = text.replace("image: my-server", &format!("image: {image}, megabytes: 7"));
-        let engine = file::read("sound.yaml", &text).unwrap_or_else(|error| panic!("{}", rendered(&error)));
+        let engine =
+            file::read("sound.yaml", &text).unwrap_or_else(|error| panic!("{}", refusals::drawn(&error)));
         engine.file.expect("an engine by file").install.clone()
     };
     let file = ImageSource::File("./images/my-server.tar".to_owned());

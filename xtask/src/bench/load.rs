@@ -15,6 +15,7 @@ use anyhow::{Context, ensure};
 
 use super::load_cassandra::{Asked, Cassandra, KEYS, latte_name};
 use super::load_mysql::MariaDb;
+use super::load_ours::Served;
 use super::load_peers::{Sysbench, go_ycsb, go_ycsb_name};
 use super::load_server::{SESSIONS, Server};
 use super::load_sides::{Length, Peer, SYSBENCH_ROWS, Side, YCSB_RECORDS};
@@ -130,11 +131,12 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn compare(&self, subject: &Subject<'_>, measured: &mut Measured) -> anyhow::Result<()> {
-        let ours = |length| match subject.peer {
-            Peer::SysbenchOn(server, _) => server.ours(self.holdfast, subject.ours, subject.clients, length),
-            Peer::LatteOn(node, ..) => node.ours(self.holdfast, subject.ours, subject.clients, length),
-            _ => self.server.ours(self.holdfast, subject.ours, subject.clients, length),
+        let served: &dyn Served = match subject.peer {
+            Peer::SysbenchOn(server, _) => server,
+            Peer::LatteOn(node, ..) => node,
+            _ => self.server,
         };
+        let ours = |length| served.ours(self.holdfast, subject.ours, subject.clients, length);
         let theirs = |length| self.server.theirs(subject.peer, subject.clients, length);
         let little = (ours(Length::Little)?, theirs(Length::Little)?);
         let length = Length::Seconds(self.seconds);
@@ -329,9 +331,8 @@ impl Server {
     fn peak_row(&self, holdfast: &Path, seconds: u32) -> anyhow::Result<Row> {
         let length = format!("{seconds}s");
         let arguments = [TPCB, &["--clients", "64", "--for", &length]].concat();
-        let out = self.folder.path().join("runs");
-        let mut child =
-            self.command(holdfast, &arguments, &out).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let mut command = self.command(holdfast, &arguments, &self.runs());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let mut peak_kb = 0.0_f64;
         // The high-water mark only grows; it is gone with the process, so that it is read again and again.
         while child.try_wait()?.is_none() {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use measure::compare::{Comparison, Finding, Sampling, compare};
 
+use super::load_ours::{Served, result_of};
 use super::load_server::{SESSIONS, Server};
 use super::table::{Row, conclude};
 
@@ -89,7 +90,7 @@ fn throughput_per_s(
     let arguments = ["--workload", "tpcb", "--scale", "10", "--no-history"];
     let times = ["--warm-up", &warm_up, "--for", &length];
     let out = tempfile::tempdir_in(server.folder.path()).context("a folder")?;
-    server.holdfast_into(holdfast, &[&arguments[..], how, &times[..]].concat(), out.path())?;
+    result_of(&mut server.command(holdfast, &[&arguments[..], how, &times[..]].concat(), out.path()))?;
     let run = newest(out.path())?;
     let path = run.join("timeline.csv");
     let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

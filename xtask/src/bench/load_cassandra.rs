@@ -17,8 +17,9 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::cpu_account::cpu_of_reaped_children;
-use super::load_server::{result_of, said};
-use super::load_sides::{Length, Side, side_of_ours};
+use super::load_ours::Served;
+use super::load_server::said;
+use super::load_sides::{Length, Side};
 
 /// Keys that both sides ask for.
 pub(super) const KEYS: u32 = 10_000;
@@ -182,24 +183,6 @@ impl Cassandra {
         command
     }
 
-    fn holdfast(&self, holdfast: &Path, arguments: &[&str]) -> anyhow::Result<Value> {
-        let mut command = Command::new(holdfast);
-        command.arg("load").args(arguments).args(["--json", "--out"]).arg(self.folder.path().join("runs"));
-        command.args(["--url", &format!("cql://127.0.0.1:{}/{NAME}", self.port)]);
-        result_of(&mut command)
-    }
-
-    /// Our generator with these options.
-    pub(super) fn ours(
-        &self,
-        holdfast: &Path,
-        options: &[&str],
-        clients: u32,
-        length: Length,
-    ) -> anyhow::Result<Side> {
-        side_of_ours(|arguments| self.holdfast(holdfast, arguments), options, clients, length)
-    }
-
     /// latte with so many requests in flight, on so many connections.
     pub(super) fn latte(
         &self,
@@ -237,6 +220,16 @@ impl Cassandra {
         let text = fs::read_to_string(&report).with_context(|| format!("read {}", report.display()))?;
         let (transactions, per_s) = read_latte(&text)?;
         Ok(Side { transactions, per_s, cpu })
+    }
+}
+
+impl Served for Cassandra {
+    fn url(&self) -> String {
+        format!("cql://127.0.0.1:{}/{NAME}", self.port)
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.folder.path().join("runs")
     }
 }
 

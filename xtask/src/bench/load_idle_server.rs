@@ -2,14 +2,13 @@
 //! row. One thread serves all sessions, and a session costs no process: what many clients lose beside it, the load generator
 //! and the kernel's sockets lose.
 //!
-//! Owns the server and how our generator is started against it.
+//! Owns the server.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::path::Path;
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,8 +17,7 @@ use anyhow::Context;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::load_server::result_of;
-use super::load_sides::{Length, Side, side_of_ours};
+use super::load_ours::Served;
 
 /// Stands for the listener among the events; sessions count from the next number on.
 const LISTENER: u64 = 0;
@@ -29,13 +27,14 @@ const SSL_REQUEST: u32 = 80_877_103;
 /// The server. Dropping it ends it.
 pub(super) struct IdleServer {
     port: u16,
+    runs: PathBuf,
     is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl IdleServer {
-    /// Starts one.
-    pub(super) fn start() -> anyhow::Result<Self> {
+    /// Starts one, with the directories of runs against it in `runs`.
+    pub(super) fn start(runs: PathBuf) -> anyhow::Result<Self> {
         // Each session takes a descriptor. Where no more are allowed, the load says so.
         if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
             let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
@@ -47,24 +46,17 @@ impl IdleServer {
         let theirs = is_ending.clone();
         let serve = move || serve_all(&listener, &theirs);
         let thread = std::thread::Builder::new().name("idle-server".to_owned()).spawn(serve)?;
-        Ok(IdleServer { port, is_ending, thread: Some(thread) })
+        Ok(IdleServer { port, runs, is_ending, thread: Some(thread) })
+    }
+}
+
+impl Served for IdleServer {
+    fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Our generator with these options, its run directories under `out`.
-    pub(super) fn ours(
-        &self,
-        holdfast: &Path,
-        options: &[&str],
-        (clients, length): (u32, Length),
-        out: &Path,
-    ) -> anyhow::Result<Side> {
-        let run = |arguments: &[&str]| {
-            let mut command = Command::new(holdfast);
-            command.arg("load").args(arguments).args(["--json", "--out"]).arg(out);
-            command.args(["--url", &format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)]);
-            result_of(&mut command)
-        };
-        side_of_ours(run, options, clients, length)
+    fn runs(&self) -> PathBuf {
+        self.runs.clone()
     }
 }
 

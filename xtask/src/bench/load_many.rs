@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 
 use super::load_idle_server::IdleServer;
+use super::load_ours::Served;
 use super::load_server::Server;
 use super::load_sides::{Length, Peer};
 use super::table::{Goal, Row, conclude};
@@ -56,10 +57,9 @@ pub fn run(rounds: usize, seconds: u32) -> anyhow::Result<ExitCode> {
         }
         Ok((ours, theirs.ok()))
     };
-    let idle = IdleServer::start()?;
-    let out = server.folder.path().join("runs-beside-idle");
+    let idle = IdleServer::start(server.folder.path().join("runs-beside-idle"))?;
     let beside_idle = |clients: u32| -> anyhow::Result<f64> {
-        let per_s = idle.ours(&holdfast, &ours, (clients, Length::Seconds(seconds)), &out)?.per_s;
+        let per_s = idle.ours(&holdfast, &ours, clients, Length::Seconds(seconds))?.per_s;
         println!("{clients} clients: ours beside a server that does nothing {per_s:.0}/s");
         Ok(per_s)
     };

@@ -1,11 +1,11 @@
 //! A MariaDB on loopback for the bench of the load generator: made for one bench, gone with it.
 //!
-//! Owns the server, and how our generator and sysbench are started against it. Its programs are those of the engine `galera`.
+//! Owns the server, and how sysbench is started against it. Its programs are those of the engine `galera`.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use anyhow::{Context, bail, ensure};
 use engine::Installation;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
 
+use super::load_ours::Served;
 use super::load_peers::Sysbench;
-use super::load_server::{SESSIONS, result_of, said};
-use super::load_sides::{Length, SYSBENCH_ROWS, Side, side_of_ours, side_of_sysbench};
+use super::load_server::{SESSIONS, said};
+use super::load_sides::{Length, SYSBENCH_ROWS, Side, side_of_sysbench};
 
 /// How long the server may take to listen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -101,24 +101,6 @@ impl MariaDb {
         Ok(())
     }
 
-    /// Our generator with these options.
-    pub(super) fn ours(
-        &self,
-        holdfast: &Path,
-        options: &[&str],
-        clients: u32,
-        length: Length,
-    ) -> anyhow::Result<Side> {
-        side_of_ours(|arguments| self.holdfast(holdfast, arguments), options, clients, length)
-    }
-
-    fn holdfast(&self, holdfast: &Path, arguments: &[&str]) -> anyhow::Result<Value> {
-        let mut command = Command::new(holdfast);
-        command.arg("load").args(arguments).args(["--json", "--out"]).arg(self.folder.path().join("runs"));
-        command.args(["--url", &format!("mysql://{NAME}@127.0.0.1:{}/{NAME}", self.port)]);
-        result_of(&mut command)
-    }
-
     /// Makes sysbench's table.
     pub(super) fn prepare_sysbench(&self, sysbench: &Sysbench) -> anyhow::Result<()> {
         said(&mut sysbench.command(&self.sysbench_options(1), "prepare")).map(drop)
@@ -140,6 +122,16 @@ impl MariaDb {
             format!("--table-size={SYSBENCH_ROWS}"),
             format!("--threads={clients}"),
         ]
+    }
+}
+
+impl Served for MariaDb {
+    fn url(&self) -> String {
+        format!("mysql://{NAME}@127.0.0.1:{}/{NAME}", self.port)
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.folder.path().join("runs")
     }
 }
 

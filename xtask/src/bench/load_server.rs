@@ -1,6 +1,6 @@
 //! A PostgreSQL on loopback for the benches of the load generator: made for one bench, gone with it.
 //!
-//! Owns the server and how our generator and pgbench are started against it; what they do is each bench's.
+//! Owns the server and how pgbench is started against it; what it does is each bench's.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,7 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+
+use super::load_ours::Served;
 
 /// PostgreSQL refuses to run as root; nobody will do.
 const NOBODY: u32 = 65_534;
@@ -76,27 +77,15 @@ impl Server {
         command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string()]);
         said(command.args(arguments).arg("postgres"))
     }
+}
 
-    /// Runs our generator and returns its result.
-    pub(super) fn holdfast(&self, holdfast: &Path, arguments: &[&str]) -> anyhow::Result<Value> {
-        self.holdfast_into(holdfast, arguments, &self.folder.path().join("runs"))
+impl Served for Server {
+    fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// The same, with its run directory under `out`.
-    pub(super) fn holdfast_into(
-        &self,
-        holdfast: &Path,
-        arguments: &[&str],
-        out: &Path,
-    ) -> anyhow::Result<Value> {
-        result_of(&mut self.command(holdfast, arguments, out))
-    }
-
-    pub(super) fn command(&self, holdfast: &Path, arguments: &[&str], out: &Path) -> Command {
-        let mut command = Command::new(holdfast);
-        command.arg("load").args(arguments).args(["--json", "--out"]).arg(out);
-        command.args(["--url", &format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)]);
-        command
+    fn runs(&self) -> PathBuf {
+        self.folder.path().join("runs")
     }
 }
 
@@ -115,15 +104,6 @@ fn as_nobody(program: &Path, folder: &Path) -> Command {
     }
     command.current_dir(folder).stdin(Stdio::null());
     command
-}
-
-/// Runs our generator; its result.
-pub(super) fn result_of(load: &mut Command) -> anyhow::Result<Value> {
-    let output = load.stdin(Stdio::null()).output()?;
-    // Without tables of its own a load proves nothing, and says so by its exit code; its figures are what is asked for.
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(matches!(output.status.code(), Some(0 | 2)), "holdfast load: {}: {complaint}", output.status);
-    serde_json::from_slice(&output.stdout).context("result of holdfast load")
 }
 
 /// Runs a program to its good end; what it said.

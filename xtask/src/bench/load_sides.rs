@@ -9,7 +9,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use serde_json::Value;
 
 use super::cpu_account::cpu_of_reaped_children;
 use super::load_cassandra::{Asked, Cassandra};
@@ -66,17 +65,6 @@ impl Side {
 }
 
 impl Server {
-    /// Our generator with these options.
-    pub(super) fn ours(
-        &self,
-        holdfast: &Path,
-        options: &[&str],
-        clients: u32,
-        length: Length,
-    ) -> anyhow::Result<Side> {
-        side_of_ours(|arguments| self.holdfast(holdfast, arguments), options, clients, length)
-    }
-
     /// The other's.
     pub(super) fn theirs(&self, peer: Peer<'_>, clients: u32, length: Length) -> anyhow::Result<Side> {
         match peer {
@@ -167,33 +155,6 @@ impl Server {
             }
         }
     }
-}
-
-/// Our generator with these options, by whoever starts it against a database.
-pub(super) fn side_of_ours(
-    run: impl FnOnce(&[&str]) -> anyhow::Result<Value>,
-    options: &[&str],
-    clients: u32,
-    length: Length,
-) -> anyhow::Result<Side> {
-    let (clients, seconds) = match length {
-        Length::Little => (clients.to_string(), 1),
-        Length::Seconds(seconds) => (clients.to_string(), seconds),
-    };
-    let span = format!("{seconds}s");
-    let mut arguments = [options, &["--clients", &clients, "--for", &span]].concat();
-    if matches!(length, Length::Little) {
-        arguments.extend(["--rate", "100/s"]);
-    }
-    let before = cpu_of_reaped_children()?;
-    let result = run(&arguments)?;
-    let cpu = cpu_of_reaped_children()?.saturating_sub(before);
-    let load = &result["loads"][0];
-    let errors = &load["errors"];
-    ensure!(errors.as_object().is_some_and(serde_json::Map::is_empty), "errors: {errors}");
-    let transactions = load["transactions"].as_f64().context("transactions")?;
-    ensure!(transactions > 0.0, "no transaction succeeded");
-    Ok(Side { transactions, per_s: transactions / f64::from(seconds), cpu })
 }
 
 /// sysbench with the options of a database.

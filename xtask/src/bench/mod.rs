@@ -14,6 +14,7 @@ mod load_cassandra;
 mod load_idle_server;
 pub mod load_many;
 mod load_mysql;
+mod load_ours;
 mod load_peers;
 mod load_server;
 mod load_sides;

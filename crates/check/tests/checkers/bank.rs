@@ -6,7 +6,7 @@ use history::Verdict::{self, Fail, Pass, Unknown};
 use history::{Action, Key, Operation, Outcome};
 use proptest::prelude::*;
 
-use crate::notation::{assert_told, history};
+use crate::notation::{self, assert_told, history};
 
 #[track_caller]
 fn check(text: &str, verdict: Verdict, told: &str) {
@@ -77,16 +77,7 @@ fn nothing_seen_shows_nothing() {
 }
 
 fn operation(at: f64, action: Action) -> Operation {
-    Operation {
-        load: "l".into(),
-        client: 1,
-        action,
-        invoked_s: at,
-        completed_s: at + 0.5,
-        outcome: Outcome::Ok,
-        error: None,
-        node: None,
-    }
+    notation::operation(1, action, at, at + 0.5, Outcome::Ok)
 }
 
 proptest! {

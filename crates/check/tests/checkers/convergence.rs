@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use check::convergence;
 use history::Verdict::{self, Fail, Pass, Unknown};
-use history::{Action, Key, Operation, Outcome};
+use history::{Action, Key, Outcome};
 use proptest::prelude::*;
 
-use crate::notation::{assert_told, history};
+use crate::notation::{assert_told, history, operation};
 
 #[track_caller]
 fn check(text: &str, verdict: Verdict, told: &str) {
@@ -199,16 +199,7 @@ proptest! {
         let key = Key::from("x");
         let mut operations = Vec::new();
         let mut add = |client: u64, at: f64, action: Action| {
-            operations.push(Operation {
-                load: "l".into(),
-                client,
-                action,
-                invoked_s: at,
-                completed_s: at + 0.5,
-                outcome: Outcome::Ok,
-                error: None,
-                node: None,
-            });
+            operations.push(operation(client, action, at, at + 0.5, Outcome::Ok));
         };
         for (client, session) in sessions.iter().enumerate() {
             for (at, (is_write, value)) in session.iter().enumerate() {

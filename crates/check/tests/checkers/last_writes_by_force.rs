@@ -5,25 +5,14 @@ use check::last_writes;
 use history::{Action, Operation, Outcome, Verdict};
 use proptest::prelude::*;
 
+use crate::notation::operation;
+
 /// A write to the one cell: when it was asked for and answered, and how.
 #[derive(Debug, Clone, Copy)]
 struct Write {
     invoked: u8,
     lasts: u8,
     outcome: Outcome,
-}
-
-fn operation(client: u64, action: Action, from: f64, to: f64, outcome: Outcome) -> Operation {
-    Operation {
-        load: "l".into(),
-        client,
-        action,
-        invoked_s: from,
-        completed_s: to,
-        outcome,
-        error: None,
-        node: None,
-    }
 }
 
 impl Write {

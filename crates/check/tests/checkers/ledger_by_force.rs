@@ -4,17 +4,10 @@ use check::ledger;
 use history::{Action, Operation, Outcome, Verdict};
 use proptest::prelude::*;
 
+use crate::notation;
+
 fn operation(number: u64, action: Action, outcome: Outcome) -> Operation {
-    Operation {
-        load: "l".into(),
-        client: number,
-        action,
-        invoked_s: number as f64,
-        completed_s: number as f64 + 0.5,
-        outcome,
-        error: None,
-        node: None,
-    }
+    notation::operation(number, action, number as f64, number as f64 + 0.5, outcome)
 }
 
 /// Whether some choice among the inserts without a definite answer leaves exactly these rows.

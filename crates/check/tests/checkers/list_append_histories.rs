@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use history::{Action, Key, Operation, Outcome, Step};
 
+use crate::notation::operation;
 use crate::random::Random;
 
 type Lists = BTreeMap<Key, Vec<i64>>;
@@ -72,7 +73,7 @@ pub fn history(seed: u64, transactions_max: u64) -> Vec<Operation> {
             if random.percent(50) { Step::Read { key, values: None } } else { Step::Append { key, value } }
         });
         let action = Action::AppendTransaction { steps: steps.collect() };
-        operations.push(operation(client, action, (begin, end), outcome));
+        operations.push(operation(client, action, begin as f64, end as f64, outcome));
     }
     let lists = play(&mut operations, &fates);
     if random.percent(50) {
@@ -81,7 +82,7 @@ pub fn history(seed: u64, transactions_max: u64) -> Vec<Operation> {
             Step::Read { values: Some(lists.get(&key).cloned().unwrap_or_default()), key }
         };
         let action = Action::AppendTransaction { steps: vec![read(0), read(1)] };
-        operations.push(operation(4, action, (90, 91), Outcome::Ok));
+        operations.push(operation(4, action, 90.0, 91.0, Outcome::Ok));
     }
     if random.percent(badness.made_up) {
         make_up(&mut operations, &mut random);
@@ -98,19 +99,6 @@ fn badness(random: &mut Random) -> Badness {
         refused_but_there: often(50, 80),
         used_twice: often(20, 50),
         made_up: often(15, 100),
-    }
-}
-
-fn operation(client: u64, action: Action, (begin, end): (u64, u64), outcome: Outcome) -> Operation {
-    Operation {
-        load: "l".into(),
-        client,
-        action,
-        invoked_s: begin as f64,
-        completed_s: end as f64,
-        outcome,
-        error: None,
-        node: None,
     }
 }
 

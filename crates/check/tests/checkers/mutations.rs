@@ -4,17 +4,11 @@ use check::{Report, ledger, tpcb};
 use history::{Action, Operation, Outcome, Verdict};
 use proptest::prelude::*;
 
+use crate::notation;
+
 fn operation(client: usize, action: Action, at_s: f64, outcome: Outcome) -> Operation {
-    Operation {
-        load: "l".into(),
-        client: client as u64,
-        action,
-        invoked_s: at_s,
-        completed_s: at_s + 0.01,
-        outcome,
-        error: None,
-        node: Some("n1".into()),
-    }
+    let operation = notation::operation(client as u64, action, at_s, at_s + 0.01, outcome);
+    Operation { node: Some("n1".into()), ..operation }
 }
 
 /// What becomes of a write: its outcome, and whether it is there at the end.

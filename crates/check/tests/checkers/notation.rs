@@ -12,7 +12,7 @@ use history::{Action, Key, Operation, Outcome, Step, Verdict};
 /// The operations of a history told in the notation.
 pub fn history(text: &str) -> Vec<Operation> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(|line| operation(line).unwrap_or_else(|| panic!("not in the notation: {line}"))).collect()
+    lines.map(|line| read_operation(line).unwrap_or_else(|| panic!("not in the notation: {line}"))).collect()
 }
 
 /// A history in the notation, on one line: operations of one load, `; ` between them.
@@ -54,7 +54,21 @@ fn told_step(step: &Step) -> String {
     }
 }
 
-fn operation(line: &str) -> Option<Operation> {
+/// An operation of a load, on which nothing was told of an error or a node.
+pub fn operation(client: u64, action: Action, from_s: f64, to_s: f64, outcome: Outcome) -> Operation {
+    Operation {
+        load: "l".to_owned(),
+        client,
+        action,
+        invoked_s: from_s,
+        completed_s: to_s,
+        outcome,
+        error: None,
+        node: None,
+    }
+}
+
+fn read_operation(line: &str) -> Option<Operation> {
     let (line, outcome) = match line.rsplit_once(' ') {
         Some((line, "unknown")) => (line, Outcome::Unknown),
         Some((line, "fail")) => (line, Outcome::Fail),
@@ -64,16 +78,9 @@ fn operation(line: &str) -> Option<Operation> {
     let (invoked, completed) = times.split_once('-')?;
     let (who, action) = rest.split_once(' ')?;
     let (load, client) = who.split_once('/').unwrap_or(("l", who));
-    Some(Operation {
-        load: load.to_owned(),
-        client: client.strip_prefix('c')?.parse().ok()?,
-        action: parsed(action)?,
-        invoked_s: invoked.parse().ok()?,
-        completed_s: completed.parse().ok()?,
-        outcome,
-        error: None,
-        node: None,
-    })
+    let client = client.strip_prefix('c')?.parse().ok()?;
+    let (from_s, to_s) = (invoked.parse().ok()?, completed.parse().ok()?);
+    Some(Operation { load: load.to_owned(), ..operation(client, parsed(action)?, from_s, to_s, outcome) })
 }
 
 fn parsed(action: &str) -> Option<Action> {

@@ -7,6 +7,8 @@ use history::{Action, Key, Operation, Outcome, Verdict};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
+use crate::notation::operation;
+
 /// Whether some order of the operations on one key explains all answers: goes through all of them.
 fn is_linearizable(operations: &[&Operation]) -> bool {
     fn try_all(
@@ -88,16 +90,8 @@ fn played(seeds: &[Seed], values: i64, unanswered: u8) -> Vec<Operation> {
         if happens && takes_effect {
             held = Some(new);
         }
-        operations.push(Operation {
-            load: "l".into(),
-            client: at as u64,
-            action,
-            invoked_s: f64::from(begin),
-            completed_s: f64::from(begin) + f64::from(length),
-            outcome,
-            error: None,
-            node: None,
-        });
+        let begin_s = f64::from(begin);
+        operations.push(operation(at as u64, action, begin_s, begin_s + f64::from(length), outcome));
     }
     operations
 }

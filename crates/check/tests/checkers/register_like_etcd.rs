@@ -4,6 +4,7 @@
 use check::register;
 use history::{Action, Key, Operation, Outcome, Verdict};
 
+use crate::notation::operation;
 use crate::random::Random;
 
 /// What a register made of the requests of five clients. A client whose operation had no answer goes on as another one.
@@ -40,20 +41,12 @@ fn history(random: &mut Random, count: u64) -> Vec<Operation> {
                 _ => {}
             }
         }
-        operations.push(Operation {
-            load: "l".into(),
-            client: names[client],
-            action,
-            invoked_s: begin as f64,
-            completed_s: end as f64,
-            outcome: match (has_answer, fits) {
-                (false, _) => Outcome::Unknown,
-                (true, true) => Outcome::Ok,
-                (true, false) => Outcome::Fail,
-            },
-            error: None,
-            node: None,
-        });
+        let outcome = match (has_answer, fits) {
+            (false, _) => Outcome::Unknown,
+            (true, true) => Outcome::Ok,
+            (true, false) => Outcome::Fail,
+        };
+        operations.push(operation(names[client], action, begin as f64, end as f64, outcome));
         if !has_answer {
             names[client] += 5;
         }
@@ -105,15 +98,8 @@ fn a_search_that_would_take_for_ever_is_given_up_and_says_so() {
     // Forty clients that all write at once, twice each value, and a read of what nobody wrote last.
     for at in 0..40 {
         let action = Action::RegisterWrite { key: Key::from(0), value: 10 + at % 20 };
-        let times = operations[0].invoked_s;
-        operations.push(Operation {
-            client: 1_000 + at as u64,
-            action,
-            invoked_s: times,
-            completed_s: 10_000.0,
-            outcome: Outcome::Ok,
-            ..operations[0].clone()
-        });
+        let begin_s = operations[0].invoked_s;
+        operations.push(operation(1_000 + at as u64, action, begin_s, 10_000.0, Outcome::Ok));
     }
     let mut check = Box::new(register::Register::with_budget(100_000));
     for operation in &operations {

@@ -8,12 +8,10 @@ use crate::traces::Before;
 use crate::turns::{beside_others, machine};
 
 /// One power-off of the only host of `power-loss.yaml`.
-const ONE_POWER_OFF: [&str; 4] = [
-    "--set",
-    "schedule=[{ phase: baseline, for: 1s }, { phase: power-off, for: 4s, faults: [{ power-off: { host: dc1/a/h1 }, at: 0s, \
-     for: 1s }] }]",
-    "--set",
-    "loads.0.clients=3",
+const ONE_POWER_OFF: [&str; 2] = [
+    "--set=schedule=[{ phase: baseline, for: 1s }, { phase: power-off, for: 4s, faults: [{ power-off: { host: dc1/a/h1 }, \
+     at: 0s, for: 1s }] }]",
+    "--set=loads.0.clients=3",
 ];
 const ON_POSTGRES: [&str; 2] = ["--set", "database.engine=postgres"];
 const FOUR_KEPT: &str = "4 synced marks are there";
@@ -35,16 +33,14 @@ fn mirrored<'a>(lie: &[&'a str]) -> Vec<&'a str> {
 /// A run that was lied to does not pass, and says why.
 #[track_caller]
 fn is_caught(finished: &Finished, sentence: &str) {
-    finished.ends_with(2);
-    let result = finished.result();
+    let result = finished.ends_with(2).result();
     assert!(result["reasons"].to_string().contains(sentence), "{}", result["reasons"]);
     assert_eq!(result["faults"][0]["receipt"]["verdict"], "fail", "{}", result["faults"]);
 }
 
 #[track_caller]
 fn passes_with_its_marks(finished: &Finished, kept: &str) {
-    finished.ends_with(0);
-    let evidence = finished.result()["faults"][0]["receipt"]["evidence"].to_string();
+    let evidence = finished.ends_with(0).result()["faults"][0]["receipt"]["evidence"].to_string();
     assert!(evidence.contains(kept) && evidence.contains("unsynced marks are gone"), "{evidence}");
     let page = std::fs::read_to_string(finished.run_directory().join("report.html")).expect("a report");
     assert!(page.contains(kept), "the report does not show the marks");
@@ -53,10 +49,8 @@ fn passes_with_its_marks(finished: &Finished, kept: &str) {
 #[test]
 fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_virtual_volumes() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_power_off_that_takes_nothing_back_is_caught_on_virtual_volumes") {
-        return;
-    }
+    let test = "a_power_off_that_takes_nothing_back_is_caught_on_virtual_volumes";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let before = Before::look(&desk);
     is_caught(&desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &["no-rollback"])), STAYED);
     passes_with_its_marks(&desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &[])), FOUR_KEPT);
@@ -67,10 +61,9 @@ fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_vir
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_torn_volumes() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_power_off_that_takes_nothing_back_is_caught_on_torn_volumes") {
+    let Some(desk) = Desk::with_a_lab("a_power_off_that_takes_nothing_back_is_caught_on_torn_volumes") else {
         return;
-    }
+    };
     is_caught(&desk.run(&one_host(&ON_POSTGRES, "database.volumes=torn", &["no-rollback"])), STAYED);
     passes_with_its_marks(&desk.run(&one_host(&ON_POSTGRES, "database.volumes=torn", &[])), FOUR_KEPT);
 }
@@ -79,10 +72,8 @@ fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_tor
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_mirrored_volumes() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_power_off_that_takes_nothing_back_is_caught_on_mirrored_volumes") {
-        return;
-    }
+    let test = "a_power_off_that_takes_nothing_back_is_caught_on_mirrored_volumes";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     // The node starts from its copy, which the last of the marks may not have reached.
     is_caught(&desk.run(&mirrored(&["no-rollback"])), "unsynced marks are there as well");
     passes_with_its_marks(&desk.run(&mirrored(&[])), "1 synced mark is there");
@@ -100,10 +91,9 @@ const COPY_LOST: &str = "name: copy-lost\nsite: { regions: { dc1: { zones: { a: 
 #[test]
 fn a_power_off_of_a_copys_host_that_takes_nothing_back_is_caught_and_an_honest_one_shows_its_marks() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_power_off_of_a_copys_host_that_takes_nothing_back_is_caught") {
+    let Some(desk) = Desk::with_a_lab("a_power_off_of_a_copys_host_that_takes_nothing_back_is_caught") else {
         return;
-    }
+    };
     std::fs::write(desk.path().join("copy-lost.yaml"), COPY_LOST).expect("a scenario");
     let copy = "the component on dc1/a/h2 of the volume of n1: 1 synced mark is there, ";
     let caught = desk.run(&["run", "copy-lost.yaml", "--plant", "no-rollback"]);
@@ -120,16 +110,14 @@ fn a_power_off_of_a_copys_host_that_takes_nothing_back_is_caught_and_an_honest_o
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn a_node_that_the_platform_switches_off_is_judged_by_the_marks_written_before_its_volume_was_cut_off() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_node_that_the_platform_switches_off_is_judged_by_the_marks") {
+    let Some(desk) = Desk::with_a_lab("a_node_that_the_platform_switches_off_is_judged_by_the_marks") else {
         return;
-    }
+    };
     let kept = "n1: 1 synced mark is there, ";
     let caught = desk.run(&["run", "scenarios/lies/cut-off.yaml", "--plant", "no-rollback"]);
     is_caught(&caught, &format!("{kept}but 5 of 6 unsynced marks are there as well"));
     let honest = desk.run(&["run", "scenarios/lies/cut-off.yaml"]);
-    honest.ends_with(0);
-    let evidence = honest.result()["faults"][0]["receipt"]["evidence"].to_string();
+    let evidence = honest.ends_with(0).result()["faults"][0]["receipt"]["evidence"].to_string();
     assert!(evidence.contains(&format!("{kept}6 unsynced marks are gone")), "{evidence}");
 }
 
@@ -147,10 +135,8 @@ const RACK_LOST: &str = "name: rack-lost\n\
 #[ignore = "second tier: the lie is told on one host in the first"]
 fn a_power_off_of_a_rack_that_takes_nothing_back_is_caught_on_every_host() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_power_off_of_a_rack_that_takes_nothing_back_is_caught_on_every_host") {
-        return;
-    }
+    let test = "a_power_off_of_a_rack_that_takes_nothing_back_is_caught_on_every_host";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     std::fs::write(desk.path().join("rack-lost.yaml"), RACK_LOST).expect("a scenario");
     let caught = desk.run(&["run", "rack-lost.yaml", "--plant", "no-rollback"]);
     for node in ["n1", "n2"] {
@@ -162,14 +148,11 @@ fn a_power_off_of_a_rack_that_takes_nothing_back_is_caught_on_every_host() {
 #[test]
 fn an_honest_power_off_of_a_rack_shows_the_marks_of_every_node_on_it() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("an_honest_power_off_of_a_rack_shows_the_marks_of_every_node_on_it") {
-        return;
-    }
+    let test = "an_honest_power_off_of_a_rack_shows_the_marks_of_every_node_on_it";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     std::fs::write(desk.path().join("rack-lost.yaml"), RACK_LOST).expect("a scenario");
     let honest = desk.run(&["run", "rack-lost.yaml"]);
-    honest.ends_with(0);
-    let evidence = honest.result()["faults"][0]["receipt"]["evidence"].to_string();
+    let evidence = honest.ends_with(0).result()["faults"][0]["receipt"]["evidence"].to_string();
     for node in ["n1", "n2"] {
         let kept = format!("{node}: 4 synced marks are there, 6 unsynced marks are gone");
         assert!(evidence.contains(&kept), "{evidence}");
@@ -180,10 +163,7 @@ fn an_honest_power_off_of_a_rack_shows_the_marks_of_every_node_on_it() {
 #[test]
 fn a_database_without_fsync_on_disks_that_lose_nothing_does_not_pass() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_database_without_fsync_on_disks_that_lose_nothing") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_database_without_fsync_on_disks_that_lose_nothing") else { return };
     let scenario = ["run", "scenarios/power-loss-no-fsync.yaml", "--plant", "no-rollback"];
     is_caught(&desk.run(&arguments(&[&scenario, &ONE_POWER_OFF])), STAYED);
 }
@@ -191,10 +171,9 @@ fn a_database_without_fsync_on_disks_that_lose_nothing_does_not_pass() {
 #[test]
 fn a_process_that_outlives_the_power_off_of_its_node_is_caught() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_process_that_outlives_the_power_off_of_its_node_is_caught") {
+    let Some(desk) = Desk::with_a_lab("a_process_that_outlives_the_power_off_of_its_node_is_caught") else {
         return;
-    }
+    };
     let before = Before::look(&desk);
     let finished = desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &["process-left"]));
     is_caught(&finished, "1 process of n1 still runs in the node's namespaces");
@@ -207,9 +186,7 @@ fn without_virtual_disks_a_power_off_has_shown_nothing_unless_plain_directories_
     let Some(desk) = Desk::without_fuse("without_virtual_disks_a_power_off_has_shown_nothing") else {
         return;
     };
-    let finished = desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &[]));
-    finished.ends_with(2);
-    let result = finished.result();
+    let result = desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &[])).ends_with(2).result();
     let reasons = result["reasons"].to_string();
     let doubt = "it was not shown that no acknowledged write is lost at a power-off";
     assert!(reasons.contains(doubt) && reasons.contains("/dev/fuse"), "{reasons}");

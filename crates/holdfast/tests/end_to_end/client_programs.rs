@@ -39,10 +39,7 @@ fn scenario(desk: &Desk, client: &str) -> (TempDir, String) {
 
 fn nothing_acknowledged_is_lost(test: &str, client: &str) {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(test) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let (_folder, path) = scenario(&desk, client);
     let Some(result) = ended_on(&desk, test, &["patroni", "the driver of the client program"], 0, &[&path])
     else {
@@ -98,10 +95,7 @@ fn descends_from(mut pid: i32, ancestor: u32) -> bool {
 fn a_run_whose_client_program_is_killed_never_passes_and_says_why() {
     let test = "a_run_whose_client_program_is_killed_never_passes_and_says_why";
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(test) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let (_folder, path) = scenario(&desk, clients_of_the_guide()[0]);
     let before = Before::look(&desk);
     let loads = "loads=[{ workload: ledger, clients: 2, from: dc1 }]";

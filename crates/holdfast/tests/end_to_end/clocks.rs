@@ -49,14 +49,9 @@ fn can_have_clocks(test: &str) -> bool {
 #[test]
 fn a_clock_that_jumps_and_one_that_drifts_have_receipts_and_clocks_that_only_c_sees_have_none() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name = "a_clock_that_jumps_and_one_that_drifts_have_receipts_and_clocks_that_only_c_sees_have_none";
-    if !desk.can_have_a_lab(name) || !can_have_clocks(name) {
-        return;
-    }
-    let finished = desk.run(&["run", "scenarios/lies/clock.yaml"]);
-    finished.ends_with(0);
-    let result = finished.result();
+    let Some(desk) = Desk::with_a_lab(name).filter(|_| can_have_clocks(name)) else { return };
+    let result = desk.run(&["run", "scenarios/lies/clock.yaml"]).ends_with(0).result();
     let evidence = result["faults"][0]["receipt"]["evidence"].to_string();
     for seen in [
         "before the fault: n1",
@@ -75,11 +70,9 @@ fn a_clock_that_jumps_and_one_that_drifts_have_receipts_and_clocks_that_only_c_s
 #[ignore = "second tier: the first has another lie about the same faults"]
 fn clocks_that_are_not_moved_have_no_receipts() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name = "clocks_that_are_not_moved_have_no_receipts";
-    if desk.can_have_a_lab(name) && can_have_clocks(name) {
-        is_caught(&desk, &["--prevent-faults"]);
-    }
+    let Some(desk) = Desk::with_a_lab(name).filter(|_| can_have_clocks(name)) else { return };
+    is_caught(&desk, &["--prevent-faults"]);
 }
 
 /// A lie about both faults of the clock: neither has a receipt.
@@ -94,20 +87,16 @@ fn is_caught(desk: &Desk, lie: &[&str]) {
 
 fn the_database_sees(desk: &Desk) {
     std::fs::write(desk.path().join("sees.yaml"), DATABASE_SEES).expect("a scenario");
-    let finished = desk.run(&["run", "sees.yaml"]);
-    finished.ends_with(0);
-    let receipt = &finished.result()["faults"][0]["receipt"];
+    let receipt = &desk.run(&["run", "sees.yaml"]).ends_with(0).result()["faults"][0]["receipt"];
     assert!(receipt["evidence"].to_string().contains("during the fault: n2"), "{receipt:#}");
 }
 
 #[test]
 fn a_database_sees_its_node_s_clock_and_another_node_does_not() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name = "a_database_sees_its_node_s_clock_and_another_node_does_not";
-    if desk.can_have_a_lab(name) && can_have_clocks(name) {
-        the_database_sees(&desk);
-    }
+    let Some(desk) = Desk::with_a_lab(name).filter(|_| can_have_clocks(name)) else { return };
+    the_database_sees(&desk);
 }
 
 #[test]
@@ -124,11 +113,8 @@ fn an_ordinary_user_s_database_sees_its_node_s_clock() {
 #[test]
 fn a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_fault_stands() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name = "a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_fault_stands";
-    if !desk.can_have_a_lab(name) || !can_have_clocks(name) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(name).filter(|_| can_have_clocks(name)) else { return };
     let scenario = "name: served\nsite: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }\n\
                     database: { engine: control, nodes: 3, platform: { time_service: { how: step, poll: 2s, notice: 1s } } }\n\
                     loads: [ { workload: ledger, clients: 1, rate: 40/s, from: dc1 } ]\n\
@@ -136,8 +122,7 @@ fn a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_
                     for: 7s } ] } ]\nexpect: { lost_writes: 0 }\n";
     std::fs::write(desk.path().join("served.yaml"), scenario).expect("a scenario");
     let finished = desk.run(&["run", "served.yaml"]);
-    finished.ends_with(0);
-    let evidence = finished.result()["faults"][0]["receipt"]["evidence"].to_string();
+    let evidence = finished.ends_with(0).result()["faults"][0]["receipt"]["evidence"].to_string();
     assert!(evidence.contains("expected 5000.000 ms"), "it jumped: {evidence}");
     assert!(evidence.contains("corrected by a step of 0.000 ms"), "it had been right: {evidence}");
     assert!(finished.stdout.contains("steps the clock, which is 5.000 s ahead"), "{}", finished.stdout);
@@ -147,11 +132,8 @@ fn a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_
 #[ignore = "second tier: two runs of a quarter of a minute"]
 fn the_clocks_of_all_nodes_jump_at_once_and_each_has_its_receipt() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name = "the_clocks_of_all_nodes_jump_at_once_and_each_has_its_receipt";
-    if !desk.can_have_a_lab(name) || !can_have_clocks(name) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(name).filter(|_| can_have_clocks(name)) else { return };
     let scenario = "name: all\nsite: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }\n\
                     database: { engine: control, nodes: 3 }\n\
                     loads: [ { workload: ledger, clients: 1, rate: 40/s, from: dc1 } ]\n\
@@ -159,8 +141,7 @@ fn the_clocks_of_all_nodes_jump_at_once_and_each_has_its_receipt() {
                     for: 4s } ] } ]\nexpect: { lost_writes: 0 }\n";
     std::fs::write(desk.path().join("all.yaml"), scenario).expect("a scenario");
     let finished = desk.run(&["run", "all.yaml"]);
-    finished.ends_with(0);
-    let evidence = finished.result()["faults"][0]["receipt"]["evidence"].to_string();
+    let evidence = finished.ends_with(0).result()["faults"][0]["receipt"]["evidence"].to_string();
     for node in ["n1", "n2", "n3"] {
         for when in ["before the fault", "with the fault", "before it was healed", "after the fault"] {
             assert!(evidence.contains(&format!("{when}: {node}")), "{when}: {node}: {evidence}");

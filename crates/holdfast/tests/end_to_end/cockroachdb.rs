@@ -33,10 +33,7 @@ expect: { lost_writes: 0, invented_writes: 0 }
 fn programs_that_are_pointed_at_boot_by_their_file_and_the_report_says_that_it_was_not_run_here() {
     let test = "programs_that_are_pointed_at_boot_by_their_file";
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(test) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     if !Path::new("/usr/bin/python3").is_file() {
         eprintln!("skipped: {test}: no /usr/bin/python3");
         return;

@@ -192,8 +192,7 @@ fn a_database_that_attacks(desk: &Desk) {
 #[test]
 fn a_database_that_attacks_changes_nothing_outside_its_volume() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if desk.can_have_a_lab("a_database_that_attacks_changes_nothing_outside_its_volume") {
+    if let Some(desk) = Desk::with_a_lab("a_database_that_attacks_changes_nothing_outside_its_volume") {
         a_database_that_attacks(&desk);
     }
 }

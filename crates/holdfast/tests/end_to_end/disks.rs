@@ -13,10 +13,7 @@ use crate::turns::{beside_others, machine};
 #[track_caller]
 fn check(test: &str, scenario: &str, settings: &[&str], code: i32) -> Option<(Desk, Finished)> {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(test) {
-        return None;
-    }
+    let Some(desk) = Desk::with_a_lab(test) else { return None };
     let before = Before::look(&desk);
     let path = format!("scenarios/{scenario}.yaml");
     let mut given = vec!["run", path.as_str()];
@@ -124,10 +121,7 @@ fn of_two_faults_at_once_on_the_disks_of_a_group_each_has_its_receipts() {
 #[ignore = "second tier: a run of its own"]
 fn the_same_fault_twice_on_one_disk_is_not_taken_for_healed_while_one_of_them_stands() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("the_same_fault_twice_on_one_disk") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("the_same_fault_twice_on_one_disk") else { return };
     // The second begins while the first stands and ends before it, so that nobody can ever see it.
     let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: full, for: 6s, faults: [{ disk: { disk: h1/d1, how: \
                     full }, for: 4s }, { disk: { disk: h1/d1, how: full }, at: 1s, for: 1s }] }]";
@@ -143,16 +137,11 @@ fn the_same_fault_twice_on_one_disk_is_not_taken_for_healed_while_one_of_them_st
 #[test]
 fn a_disk_fault_that_is_announced_and_not_made_has_no_receipt_and_the_run_no_verdict() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_disk_fault_that_is_announced_and_not_made") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_disk_fault_that_is_announced_and_not_made") else { return };
     let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: fault, for: 2s, faults: [{ disk: { of: leader, how: \
                     fail }, for: 1s }] }]";
     let given = ["run", "scenarios/disk-faults.yaml", "--set", schedule, "--prevent-faults"];
-    let finished = desk.run(&arguments(&[&given, &ON_CONTROL]));
-    finished.ends_with(2);
-    let fault = &finished.result()["faults"][0];
+    let fault = &desk.run(&arguments(&[&given, &ON_CONTROL])).ends_with(2).result()["faults"][0];
     assert_eq!(fault["took_effect_s"], Value::Null, "{fault:#}");
     assert_eq!(fault["receipt"]["verdict"], "fail", "{fault:#}");
 }

@@ -26,35 +26,25 @@ const NOBODY: u32 = 65_534;
 const FUSE: &str = "/dev/fuse";
 
 /// A short schedule for the scenarios shipped with one power-off: phases of 1, 3, 6 and 3 seconds.
-pub const SHORT: [&str; 10] = [
-    "--set",
-    "schedule.0.for=1s",
-    "--set",
-    "schedule.1.for=3s",
-    "--set",
-    "schedule.2.for=6s",
-    "--set",
-    "schedule.2.faults.0.for=3s",
-    "--set",
-    "schedule.3.for=3s",
+pub const SHORT: [&str; 5] = [
+    "--set=schedule.0.for=1s",
+    "--set=schedule.1.for=3s",
+    "--set=schedule.2.for=6s",
+    "--set=schedule.2.faults.0.for=3s",
+    "--set=schedule.3.for=3s",
 ];
 
 /// The main job made small, for tests of the lab and not of what a database does: two nodes, a ledger, and phases of 1, 2,
 /// 4 and 1 seconds.
-pub const SMALL: [&str; 12] = [
+pub const SMALL: [&str; 7] = [
     "run",
     "scenarios/host-failure.yaml",
-    "--set",
-    "database.nodes=2",
-    "--set",
-    "database.failover.ha-restart.after=1s",
-    "--set",
-    "loads=[{ workload: ledger, clients: 2, from: dc1 }]",
-    "--set",
-    "schedule=[{ phase: warm-up, for: 1s }, { phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ power-off: \
-     { host: leader }, at: 0s, for: 2s }] }, { phase: recovery, for: 1s }]",
-    "--set",
-    "expect={ lost_writes: 0, invented_writes: 0 }",
+    "--set=database.nodes=2",
+    "--set=database.failover.ha-restart.after=1s",
+    "--set=loads=[{ workload: ledger, clients: 2, from: dc1 }]",
+    "--set=schedule=[{ phase: warm-up, for: 1s }, { phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ \
+     power-off: { host: leader }, at: 0s, for: 2s }] }, { phase: recovery, for: 1s }]",
+    "--set=expect={ lost_writes: 0, invented_writes: 0 }",
 ];
 
 /// For tests in which it does not matter which database runs: the one that boots in a fraction of a second.
@@ -95,6 +85,12 @@ impl Desk {
         );
         std::fs::create_dir(folder.path().join("temporary")).expect("folder for temporary files");
         Desk { folder, user: None, hides_fuse: false }
+    }
+
+    /// The same, where it can have a lab. None, and said so, where not.
+    pub fn with_a_lab(test: &str) -> Option<Desk> {
+        let desk = Desk::new();
+        desk.can_have_a_lab(test).then_some(desk)
     }
 
     /// The same for an ordinary user: whoever runs the tests, or a user who owns nothing when that is root. None,

@@ -20,8 +20,7 @@ fn ledger(result: &Value) -> &Value {
 
 #[track_caller]
 fn recovered_without_loss(finished: &Finished) {
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert_eq!(result["verdict"], "pass", "{result:#}");
     assert_eq!(ledger(&result)["lost"], 0, "{result:#}");
     assert!(ledger(&result)["acknowledged"].as_u64() > Some(0), "{result:#}");
@@ -60,10 +59,7 @@ fn an_ordinary_user_sees_the_same() {
 #[test]
 fn a_promoted_synchronous_standby_has_everything_and_json_is_all_that_is_printed() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_promoted_synchronous_standby_has_everything") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_promoted_synchronous_standby_has_everything") else { return };
     let before = Before::look(&desk);
     let finished =
         run(&desk, "host-failure-promote", &[&PROMOTE_SOON[..], &["--json", "--seed", "7"]].concat());
@@ -82,13 +78,11 @@ fn a_promoted_synchronous_standby_has_everything_and_json_is_all_that_is_printed
 #[test]
 fn a_promoted_asynchronous_standby_lacks_acknowledged_writes_and_the_ledger_names_some() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_promoted_asynchronous_standby_lacks_acknowledged_writes") {
+    let Some(desk) = Desk::with_a_lab("a_promoted_asynchronous_standby_lacks_acknowledged_writes") else {
         return;
-    }
+    };
     let finished = run(&desk, "host-failure-async-promote", &PROMOTE_SOON);
-    finished.ends_with(1);
-    let result = finished.result();
+    let result = finished.ends_with(1).result();
     assert_eq!(result["verdict"], "fail");
     let ledger = ledger(&result);
     assert_eq!(ledger["verdict"], "fail");
@@ -105,10 +99,9 @@ fn a_promoted_asynchronous_standby_lacks_acknowledged_writes_and_the_ledger_name
 #[test]
 fn two_runs_side_by_side_each_lose_a_host_under_the_leader_and_nothing_acknowledged_is_lost() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("two_runs_side_by_side_each_lose_a_host_under_the_leader") {
+    let Some(desk) = Desk::with_a_lab("two_runs_side_by_side_each_lose_a_host_under_the_leader") else {
         return;
-    }
+    };
     let before = Before::look(&desk);
     let both = arguments(&[&["run", "scenarios/host-failure.yaml"], &SHORT, &RESTART_SOON]);
     let (first, second) = (desk.start(&both), desk.start(&both));
@@ -151,10 +144,9 @@ schedule:
 #[ignore = "second tier: half a minute"]
 fn of_two_equally_advanced_standbys_the_nearer_one_is_promoted() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("of_two_equally_advanced_standbys_the_nearer_one_is_promoted") {
+    let Some(desk) = Desk::with_a_lab("of_two_equally_advanced_standbys_the_nearer_one_is_promoted") else {
         return;
-    }
+    };
     std::fs::write(desk.path().join("two-standbys.yaml"), TWO_STANDBYS).expect("a scenario");
     let finished = desk.run(&["run", "two-standbys.yaml"]);
     let events = std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events");
@@ -175,10 +167,7 @@ fn of_two_equally_advanced_standbys_the_nearer_one_is_promoted() {
 #[ignore = "second tier: two more losses of power, a quarter of a minute"]
 fn a_node_that_loses_power_while_it_starts_is_no_failure_of_the_platform() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_node_that_loses_power_while_it_starts") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_node_that_loses_power_while_it_starts") else { return };
     // Its disk is slow, so that the database on its second host is still starting when that one loses power, too.
     let schedule = "schedule=[{ phase: baseline, for: 1s }, { phase: fault, for: 20s, faults: [{ disk: { of: leader, how: { slow: \
                     150ms } }, at: 1s, for: 12s }, { power-off: { host: dc1/a/r1/h1 }, at: 2s, for: 16s }, { power-off: { host: \

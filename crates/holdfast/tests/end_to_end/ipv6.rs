@@ -6,28 +6,24 @@ use crate::turns::{beside_others, machine};
 
 const IPV6: [&str; 2] = ["--set", "site.ip=6"];
 
-/// Whether this machine can; says so when not.
-fn can(desk: &Desk, test: &str) -> bool {
+/// A desk on a machine that can. None, and said so, where not.
+fn desk(test: &str) -> Option<Desk> {
     if !std::path::Path::new("/proc/sys/net/ipv6").is_dir() {
         eprintln!("skipped: {test}: the kernel knows no IPv6");
-        return false;
+        return None;
     }
-    desk.can_have_a_lab(test)
+    Desk::with_a_lab(test)
 }
 
 #[test]
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn a_host_dies_under_the_leader_over_ipv6_and_nothing_acknowledged_is_lost() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !can(&desk, "a_host_dies_under_the_leader_over_ipv6") {
-        return;
-    }
+    let Some(desk) = desk("a_host_dies_under_the_leader_over_ipv6") else { return };
     let before = Before::look(&desk);
     let finished =
         desk.run(&arguments(&[&["run", "scenarios/host-failure.yaml"], &SHORT, &RESTART_SOON, &IPV6]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     let receipt = result["faults"][0]["receipt"]["evidence"].to_string();
     assert!(receipt.contains("(fd00::10:2:0:1)") && !receipt.contains("(10."), "{receipt}");
     let events = std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events");
@@ -51,10 +47,7 @@ fn who_answers(desk: &Desk, from: &str, addresses: &[&str]) -> Vec<String> {
 #[test]
 fn a_partition_leaks_through_neither_family_either_way() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !can(&desk, "a_partition_leaks_through_neither_family") {
-        return;
-    }
+    let Some(desk) = desk("a_partition_leaks_through_neither_family") else { return };
     // Time to ask everybody before the cut and while it stands, on a slow machine too.
     let short = "schedule=[{ phase: baseline, for: 5s }, { phase: cut-off, for: 9s, faults: [{ partition: { isolate: leader }, \
                  at: 0s, for: 8s }] }, { phase: recovery, for: 3s }]";

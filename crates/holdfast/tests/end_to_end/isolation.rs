@@ -43,10 +43,7 @@ fn anomalies(result: &Value) -> Vec<String> {
 /// Runs the level until it has shown one of `sought`; whatever it shows must be `allowed`.
 fn check(test: &str, level: &str, sought: &[&str], allowed: &[&str]) {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(test) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     for _ in 0..TRIES {
         let (found, directory) = run(&desk, level);
         // Of an anomaly that breaks the order in time, or that of a client, the isolation alone is what counts here.

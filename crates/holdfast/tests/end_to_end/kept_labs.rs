@@ -107,10 +107,8 @@ fn ends_with(path: &Path, last: &str) {
 #[ignore = "second tier: three runs with a power-off each; part of `cargo xtask test --all`"]
 fn repetitions_in_a_kept_lab_are_runs_of_their_own_from_the_same_volumes() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("repetitions_in_a_kept_lab_are_runs_of_their_own_from_the_same_volumes") {
-        return;
-    }
+    let test = "repetitions_in_a_kept_lab_are_runs_of_their_own_from_the_same_volumes";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let finished = run(&desk, POWER_OFF, &["--repeat", "3"]);
     let runs = runs(&finished);
     let seeds: Vec<&Value> = runs.iter().map(|run| &run["result"]["seed"]).collect();
@@ -132,10 +130,8 @@ fn repetitions_in_a_kept_lab_are_runs_of_their_own_from_the_same_volumes() {
 #[ignore = "second tier: two runs with a power-off each; part of `cargo xtask test --all`"]
 fn a_lab_in_which_a_process_is_left_is_thrown_away_and_the_next_run_boots_anew() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_lab_in_which_a_process_is_left_is_thrown_away_and_the_next_run_boots_anew") {
-        return;
-    }
+    let test = "a_lab_in_which_a_process_is_left_is_thrown_away_and_the_next_run_boots_anew";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let finished = run(&desk, POWER_OFF, &["--repeat", "2", "--plant", "process-left"]);
     finished.ends_with(2);
     let runs = runs(&finished);
@@ -153,10 +149,8 @@ fn a_lab_in_which_a_process_is_left_is_thrown_away_and_the_next_run_boots_anew()
 #[ignore = "second tier: boots PostgreSQL; part of `cargo xtask test --all`"]
 fn postgres_starts_again_from_a_snapshot_as_the_leader_and_standby_that_it_was() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("postgres_starts_again_from_a_snapshot_as_the_leader_and_standby_that_it_was") {
-        return;
-    }
+    let test = "postgres_starts_again_from_a_snapshot_as_the_leader_and_standby_that_it_was";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let finished = run(&desk, POSTGRES, &["--repeat", "2"]);
     finished.ends_with(0);
     for run in &runs(&finished) {
@@ -171,10 +165,7 @@ fn postgres_starts_again_from_a_snapshot_as_the_leader_and_standby_that_it_was()
 #[test]
 fn where_no_lab_can_be_kept_it_is_said_why() {
     let _turn = crate::turns::beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("where_no_lab_can_be_kept_it_is_said_why") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("where_no_lab_can_be_kept_it_is_said_why") else { return };
     let short = "schedule=[{ phase: baseline, for: 1s }]";
     let plain = ["--repeat", "2", "--set", "database.volumes=directory", "--set", short];
     let finished = run(&desk, POWER_OFF, &plain);

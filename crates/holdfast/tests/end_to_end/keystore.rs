@@ -53,10 +53,7 @@ expect: { lost_writes: 0, invented_writes: 0 }
 /// run.
 fn ended_with(test: &str, engine: &str, code: i32, more: &[&str]) -> Option<Value> {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(test) {
-        return None;
-    }
+    let Some(desk) = Desk::with_a_lab(test) else { return None };
     if !Path::new(PYTHON).is_file() {
         eprintln!("skipped: {test}: no {PYTHON}");
         return None;

@@ -164,10 +164,8 @@ fn history_is_readable(directory: &Path) {
 #[test]
 fn a_supervisor_that_is_killed_takes_the_lab_along_and_is_reported() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_supervisor_that_is_killed_takes_the_lab_along_and_is_reported") {
-        return;
-    }
+    let test = "a_supervisor_that_is_killed_takes_the_lab_along_and_is_reported";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let before = Before::look(&desk);
     let running = desk.start(&SMALL);
     let pid = running.pid();
@@ -200,10 +198,7 @@ fn processes_of(desk: &Desk, word: &str) -> Vec<i32> {
 #[test]
 fn what_a_killed_janitor_leaves_the_next_run_removes_and_nothing_of_one_that_lives() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("what_a_killed_janitor_leaves_the_next_run_removes") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("what_a_killed_janitor_leaves_the_next_run_removes") else { return };
     let before = Before::look(&desk);
     let start = |time: &str| {
         let time = format!("schedule.0.for={time}");

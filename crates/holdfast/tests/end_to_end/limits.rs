@@ -30,10 +30,7 @@ fn processes_in(group: &Path) -> usize {
 #[test]
 fn a_cpu_limit_holds_every_node_while_the_run_lasts_and_is_gone_after_it() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_cpu_limit_holds_every_node") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_cpu_limit_holds_every_node") else { return };
     let doctor = desk.run(&["doctor"]);
     if !doctor.stdout.lines().any(|line| line.starts_with("ok") && line.contains("CPU limits")) {
         eprintln!(
@@ -55,9 +52,7 @@ fn a_cpu_limit_holds_every_node_while_the_run_lasts_and_is_gone_after_it() {
         let (quota, period) = quota_of(&group);
         assert_eq!(quota * 2, period);
     }
-    let finished = running.wait();
-    finished.ends_with(0);
-    let limit = finished.result()["facts"]["machine"]["cpu_limit"].to_string();
+    let limit = running.wait().ends_with(0).result()["facts"]["machine"]["cpu_limit"].to_string();
     assert!(limit.contains("0.5 per node, by control groups"), "{limit}");
     before.nothing_is_left(&[pid]);
 }

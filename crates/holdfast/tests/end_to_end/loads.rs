@@ -9,15 +9,12 @@ use crate::turns::{beside_others, machine};
 #[test]
 fn a_final_read_that_never_happened_leaves_every_check_unknown() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_final_read_that_never_happened_leaves_every_check_unknown") {
+    let Some(desk) = Desk::with_a_lab("a_final_read_that_never_happened_leaves_every_check_unknown") else {
         return;
-    }
+    };
     std::fs::write(desk.path().join("scenarios/unread.yaml"), UNREAD).expect("a scenario");
     let unread = arguments(&[&["run", "scenarios/unread.yaml"], &ON_CONTROL]);
-    let finished = desk.run(&arguments(&[&unread, &["--plant", "no-final-read"]]));
-    finished.ends_with(2);
-    let result = finished.result();
+    let result = desk.run(&arguments(&[&unread, &["--plant", "no-final-read"]])).ends_with(2).result();
     for (check, load) in [("list-append", "append"), ("register", "register")] {
         let reason = format!("check {check}: the final state of load {load} was not read");
         assert!(result["reasons"].to_string().contains(&reason), "{result:#}");
@@ -37,10 +34,9 @@ const UNREAD: &str = "name: unread\nsite: { regions: { dc1: { zones: { a: { host
 #[ignore = "second tier: final reads are tried for a minute and a half"]
 fn a_database_that_never_comes_back_leaves_every_check_unknown() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_database_that_never_comes_back_leaves_every_check_unknown") {
+    let Some(desk) = Desk::with_a_lab("a_database_that_never_comes_back_leaves_every_check_unknown") else {
         return;
-    }
+    };
     let loads = "  - workload: script\n    name: vandal\n    clients: 1\n    from: dc1\n    think_time: 100ms\n    \
                  options:\n      scripts:\n        - text: |\n            COPY (SELECT 1) TO PROGRAM 'dd \
                  if=/dev/zero of=global/pg_control bs=8192 count=1 conv=notrunc,fsync';\n";
@@ -48,9 +44,7 @@ fn a_database_that_never_comes_back_leaves_every_check_unknown() {
                     power-off: { host: dc1/a/h1 }, at: 1s, for: 1s } ]\n";
     let text = UNREAD.split("schedule:").next().expect("a part").to_owned() + loads + schedule;
     std::fs::write(desk.path().join("scenarios/gone.yaml"), text).expect("a scenario");
-    let finished = desk.run(&["run", "scenarios/gone.yaml"]);
-    finished.ends_with(2);
-    let result = finished.result();
+    let result = desk.run(&["run", "scenarios/gone.yaml"]).ends_with(2).result();
     for (check, load) in [("list-append", "append"), ("register", "register")] {
         let reason = format!("check {check}: the final state of load {load} was not read (n1 was asked for");
         assert!(result["reasons"].to_string().contains(&reason), "{result:#}");
@@ -70,8 +64,7 @@ fn with_a_lie(desk: &Desk, clients: &str, lie: &str, code: i32) -> (serde_json::
     std::fs::write(desk.path().join("scenarios/ledger.yaml"), LEDGER.replace("CLIENTS", clients))
         .expect("a scenario");
     let finished = desk.run(&arguments(&[&["run", "scenarios/ledger.yaml", "--plant", lie], &ON_CONTROL]));
-    finished.ends_with(code);
-    let result = finished.result();
+    let result = finished.ends_with(code).result();
     contract::holds(&result);
     let reasons = result["reasons"].to_string();
     (result, reasons)
@@ -80,10 +73,8 @@ fn with_a_lie(desk: &Desk, clients: &str, lie: &str, code: i32) -> (serde_json::
 #[test]
 fn a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database") {
-        return;
-    }
+    let test = "a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     for (clients, lie, why) in [
         ("1", "load-panic", "load ledger: its thread panicked: a planted defect"),
         ("8", "load-panic", "load ledger: its thread panicked: a planted defect"),
@@ -108,11 +99,8 @@ fn a_load_that_panics_or_dies_leaves_the_verdict_unknown_and_blames_no_database(
 #[test]
 fn an_insert_that_was_never_sent_is_lost_and_one_that_nobody_asked_for_is_invented() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("an_insert_that_was_never_sent_is_lost_and_one_that_nobody_asked_for_is_invented")
-    {
-        return;
-    }
+    let test = "an_insert_that_was_never_sent_is_lost_and_one_that_nobody_asked_for_is_invented";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let (result, reasons) = with_a_lie(&desk, "4", "dropped-insert", 1);
     assert_eq!((&result["checks"][0]["lost"], &result["checks"][0]["invented"]), (&1.into(), &0.into()));
     assert!(reasons.contains("acknowledged inserts is lost: insert "), "{reasons}");

@@ -14,13 +14,10 @@ fn errors(load: &Value, class: &str) -> u64 {
 #[ignore = "second tier: a thousand sessions, more than a minute"]
 fn a_thousand_clients_come_back_when_the_leaders_host_loses_its_power() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_thousand_clients_come_back_when_the_leaders_host_loses_its_power") {
-        return;
-    }
+    let test = "a_thousand_clients_come_back_when_the_leaders_host_loses_its_power";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let finished = desk.run(&["run", "scenarios/many-clients.yaml"]);
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     let load = &result["loads"][0];
     assert_eq!(load["clients"], 1_000, "{load:#}");
     assert!(!finished.stdout.contains("had no session when it began"), "{}", finished.stdout);

@@ -29,6 +29,12 @@ fn desk_with(text: &str) -> Desk {
     desk
 }
 
+/// None, and said so, where no lab can be had.
+fn lab_with(text: &str, test: &str) -> Option<Desk> {
+    let desk = desk_with(text);
+    desk.can_have_a_lab(test).then_some(desk)
+}
+
 fn matrix_of(finished: &Finished) -> Value {
     read_json(&finished.run_directory().join("matrix.json"))
 }
@@ -36,10 +42,7 @@ fn matrix_of(finished: &Finished) -> Value {
 #[test]
 fn a_matrix_is_run_cell_by_cell_compared_and_exported() {
     let _turn = beside_others();
-    let desk = desk_with(SMALL);
-    if !desk.can_have_a_lab("a_matrix_is_run_cell_by_cell_compared_and_exported") {
-        return;
-    }
+    let Some(desk) = lab_with(SMALL, "a_matrix_is_run_cell_by_cell_compared_and_exported") else { return };
     let before = Before::look(&desk);
     let running = desk.start(&["run", "scenarios/small.yaml", "--seed", "5"]);
     let pid = running.pid();
@@ -151,10 +154,8 @@ fn compared_and_exported(desk: &Desk, directory: &Path, cells: &[Value]) {
 #[ignore = "second tier: several runs; part of `cargo xtask test --all`"]
 fn an_interrupted_matrix_leaves_what_it_ran_and_begins_nothing_more() {
     let _turn = machine();
-    let desk = desk_with(SMALL);
-    if !desk.can_have_a_lab("an_interrupted_matrix_leaves_what_it_ran_and_begins_nothing_more") {
-        return;
-    }
+    let test = "an_interrupted_matrix_leaves_what_it_ran_and_begins_nothing_more";
+    let Some(desk) = lab_with(SMALL, test) else { return };
     let before = Before::look(&desk);
     let running = desk.start(&["run", "scenarios/small.yaml", "--live"]);
     let pid = running.pid();
@@ -198,23 +199,15 @@ fn a_matrix_is_checked_on_paper_cell_by_cell_and_one_lab_cannot_be_kept_of_many(
 #[test]
 fn reads_that_go_to_replicas_are_recorded_as_theirs() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("reads_that_go_to_replicas_are_recorded_as_theirs") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("reads_that_go_to_replicas_are_recorded_as_theirs") else { return };
     let finished = desk.run(&[
         "run",
         "scenarios/ycsb.yaml",
-        "--set",
-        "schedule=[{ phase: baseline, for: 2s }]",
-        "--set",
-        "expect={ lost_writes: 0 }",
-        "--set",
-        "database.nodes=2",
-        "--set",
-        "loads.0.options.records=200",
-        "--set",
-        "loads.0.reads=replicas",
+        "--set=schedule=[{ phase: baseline, for: 2s }]",
+        "--set=expect={ lost_writes: 0 }",
+        "--set=database.nodes=2",
+        "--set=loads.0.options.records=200",
+        "--set=loads.0.reads=replicas",
     ]);
     finished.ends_with(0);
     let run = finished.run_directory();
@@ -230,22 +223,11 @@ fn reads_that_go_to_replicas_are_recorded_as_theirs() {
     assert!(updates.0 > 0 && updates.1 == 0, "updates by the leader and by the replica: {updates:?}");
 }
 
-/// One cell of [`SMALL`], without its matrix.
-const ALONE: &str = "name: small
-site: { regions: { dc1: { zones: { a: { hosts: 1 }, b: { hosts: 1 } } } } }
-database: { engine: control, nodes: 2 }
-loads: [{ workload: ledger, clients: 1 }]
-schedule: [{ phase: baseline, for: 1s }]
-expect: { lost_writes: 0 }
-";
-
 #[test]
 fn a_scenario_is_repeated_with_a_seed_for_each_run_and_its_figures_are_told_as_distributions() {
     let _turn = beside_others();
-    let desk = desk_with(ALONE);
-    if !desk.can_have_a_lab("a_scenario_is_repeated_with_a_seed_for_each_run") {
-        return;
-    }
+    let alone = SMALL.split_once("matrix:").expect("a matrix").0;
+    let Some(desk) = lab_with(alone, "a_scenario_is_repeated_with_a_seed_for_each_run") else { return };
     let finished = desk.run(&["run", "scenarios/small.yaml", "--repeat", "2", "--seed", "5"]);
     finished.ends_with(0);
     let matrix = matrix_of(&finished);

@@ -7,13 +7,9 @@ use crate::turns::beside_others;
 #[test]
 fn a_migration_has_a_receipt_and_one_that_cuts_connections_has_none() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_migration_has_a_receipt_and_one_that_cuts_connections_has_none") {
-        return;
-    }
-    let finished = desk.run(&["run", "scenarios/lies/migration.yaml"]);
-    finished.ends_with(0);
-    let result = finished.result();
+    let test = "a_migration_has_a_receipt_and_one_that_cuts_connections_has_none";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
+    let result = desk.run(&["run", "scenarios/lies/migration.yaml"]).ends_with(0).result();
     contract::holds(&result);
     let evidence = result["faults"][0]["receipt"]["evidence"].to_string();
     for seen in [
@@ -35,8 +31,7 @@ fn a_migration_has_a_receipt_and_one_that_cuts_connections_has_none() {
     assert_eq!(result["loads"][0]["errors"].as_object().map(serde_json::Map::len), Some(0), "{result:#}");
 
     let lying = desk.run(&["run", "scenarios/lies/migration.yaml", "--plant", "migration-drops"]);
-    lying.ends_with(2);
-    let result = lying.result();
+    let result = lying.ends_with(2).result();
     let receipt = &result["faults"][0]["receipt"];
     assert_eq!(receipt["verdict"], "fail", "{receipt:#}");
     assert!(receipt["evidence"].to_string().contains("did not survive the migration"), "{receipt:#}");
@@ -46,10 +41,7 @@ fn a_migration_has_a_receipt_and_one_that_cuts_connections_has_none() {
 #[test]
 fn a_migration_that_cannot_converge_stays_and_says_why() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_migration_that_cannot_converge_stays_and_says_why") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_migration_that_cannot_converge_stays_and_says_why") else { return };
     // A single round over a narrow link, while the load writes all the time.
     let scenario = "name: stays\nsite:\n  regions: { dc1: { zones: { a: { hosts: [h1, h2] }, b: { hosts: [c1] } } } }\n  \
                     edges: [ { name: card, around: h2, rate: 2Mbit/s } ]\n\
@@ -58,9 +50,7 @@ fn a_migration_that_cannot_converge_stays_and_says_why() {
                     schedule: [ { phase: baseline, for: 2s }, { phase: fault, for: 10s, faults: [ { migrate: { of: n1, to: \
                     h2, memory: 1MiB, max-rounds: 1 } } ] } ]\nexpect: { lost_writes: 0 }\n";
     std::fs::write(desk.path().join("stays.yaml"), scenario).expect("a scenario");
-    let finished = desk.run(&["run", "stays.yaml"]);
-    finished.ends_with(2);
-    let result = finished.result();
+    let result = desk.run(&["run", "stays.yaml"]).ends_with(2).result();
     let migration = &result["migrations"][0];
     assert!(
         migration["given_up"].as_str().is_some_and(|why| why.contains("does not converge: after round 1")),
@@ -95,14 +85,12 @@ expect: { lost_writes: 0 }
 #[ignore = "second tier: a run of a quarter of a minute"]
 fn a_host_that_a_node_moves_to_is_not_given_to_another_meanwhile() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_host_that_a_node_moves_to_is_not_given_to_another_meanwhile") {
+    let Some(desk) = Desk::with_a_lab("a_host_that_a_node_moves_to_is_not_given_to_another_meanwhile") else {
         return;
-    }
+    };
     std::fs::write(desk.path().join("one-place.yaml"), ONE_PLACE).expect("a scenario");
     let finished = desk.run(&["run", "one-place.yaml"]);
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert_eq!(result["migrations"][0]["to"], "dc1/a/h4", "{result:#}");
     assert_eq!(result["placement"].as_array().map_or(0, Vec::len), 0, "{result:#}");
     let told = &finished.stdout;

@@ -21,26 +21,18 @@ fn left_in_the_end(volume: &Value) -> Option<u64> {
 #[test]
 fn a_node_started_from_the_other_component_of_a_synchronous_mirror_has_lost_nothing() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_node_started_from_the_other_component") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_node_started_from_the_other_component") else { return };
     let before = Before::look(&desk);
     let shorter = [
-        "--set",
-        "schedule=[{ phase: baseline, for: 2s }, { phase: host-lost, for: 8s, faults: [{ power-off: { host: leader }, at: 0s, \
-         for: 3s }] }]",
-        "--set",
-        "database.failover={ ha-restart: { after: 1s } }",
-        "--set",
-        "expect={ lost_writes: 0, invented_writes: 0 }",
+        "--set=schedule=[{ phase: baseline, for: 2s }, { phase: host-lost, for: 8s, faults: [{ power-off: { host: leader }, \
+         at: 0s, for: 3s }] }]",
+        "--set=database.failover={ ha-restart: { after: 1s } }",
+        "--set=expect={ lost_writes: 0, invented_writes: 0 }",
         // However fast the machine: so little that what changes meanwhile stays far below the whole.
-        "--set",
-        "loads.0.rate=40/s",
+        "--set=loads.0.rate=40/s",
     ];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-sync.yaml"], &shorter]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert!(result["checks"][0]["acknowledged"].as_u64() > Some(50), "{}", result["checks"]);
     let volume = &result["volumes"][0];
     assert_eq!((&volume["replicas"], &volume["acknowledge"]), (&2.into(), &"sync".into()), "{volume}");
@@ -62,10 +54,7 @@ fn a_node_started_from_the_other_component_of_a_synchronous_mirror_has_lost_noth
 #[ignore = "second tier: a scenario of its own"]
 fn a_component_that_lags_and_is_promoted_by_force_has_lost_what_had_not_reached_it() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_component_that_lags_and_is_promoted_by_force") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_component_that_lags_and_is_promoted_by_force") else { return };
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-async.yaml"]]));
     finished.ends_with(1);
     assert!(finished.result()["checks"][0]["lost"].as_u64() > Some(0), "{}", finished.result()["checks"]);
@@ -77,14 +66,10 @@ fn a_component_that_lags_and_is_promoted_by_force_has_lost_what_had_not_reached_
 #[ignore = "second tier: a scenario of its own"]
 fn a_component_that_lags_is_not_promoted_unless_it_must_be() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_component_that_lags_is_not_promoted") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_component_that_lags_is_not_promoted") else { return };
     let unforced = ["--set", "database.storage.promote=up-to-date"];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-async.yaml"], &unforced]));
-    finished.ends_with(0);
-    let volume = &finished.result()["volumes"][0];
+    let volume = &finished.ends_with(0).result()["volumes"][0];
     assert_eq!(volume["components"][0]["role"], "serving", "{volume}");
     assert!(!told(&finished).contains("by force"), "{}", told(&finished));
 }
@@ -93,10 +78,7 @@ fn a_component_that_lags_is_not_promoted_unless_it_must_be() {
 #[ignore = "second tier: a scenario of its own"]
 fn a_component_cut_off_is_gone_on_without_and_catches_up_with_what_changed() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_component_cut_off_is_gone_on_without") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_component_cut_off_is_gone_on_without") else { return };
     let finished = desk.run(&arguments(&[&["run", "scenarios/fr4-replicated-datastore.yaml"]]));
     let told = told(&finished);
     assert!(told.contains("is out: it stopped answering"), "{told}");
@@ -108,14 +90,10 @@ fn a_component_cut_off_is_gone_on_without_and_catches_up_with_what_changed() {
 #[ignore = "second tier: a scenario of its own"]
 fn a_node_on_a_host_without_a_component_loses_nothing_and_each_of_its_requests_costs_a_round_trip() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_node_on_a_host_without_a_component") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_node_on_a_host_without_a_component") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-remote.yaml"]]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert!(result["checks"][0]["acknowledged"].as_u64() > Some(100), "{}", result["checks"]);
     let openings = result["volumes"][0]["openings"].as_array().expect("openings").clone();
     let where_to: Vec<(&str, &str)> = openings
@@ -151,14 +129,10 @@ fn places_of(finished: &Finished, wanted: &[&[&str]]) -> Vec<usize> {
 #[ignore = "second tier: a scenario of its own"]
 fn a_node_cut_off_from_what_serves_its_volume_is_switched_off_and_started_beside_the_data() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_node_cut_off_from_what_serves_its_volume") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_node_cut_off_from_what_serves_its_volume") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-cut-off.yaml"]]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     let openings = result["volumes"][0]["openings"].as_array().expect("openings").clone();
     let where_to: Vec<(&str, &str)> = openings
         .iter()
@@ -183,16 +157,11 @@ fn a_node_cut_off_from_what_serves_its_volume_is_switched_off_and_started_beside
 #[ignore = "second tier: a scenario of its own"]
 fn a_node_whose_volume_cannot_be_reached_when_its_host_returns_is_started_when_it_can() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_node_whose_volume_cannot_be_reached") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_node_whose_volume_cannot_be_reached") else { return };
     let before = Before::look(&desk);
     let away = [
-        "--set",
-        "database={ engine: postgres, nodes: [dc1/a/spare], storage: { replicas: 1, hosts: [dc1/a/store] } }",
-        "--set",
-        "schedule.2={ phase: cut-off, for: 20s, faults: [\
+        "--set=database={ engine: postgres, nodes: [dc1/a/spare], storage: { replicas: 1, hosts: [dc1/a/store] } }",
+        "--set=schedule.2={ phase: cut-off, for: 20s, faults: [\
          { partition: { between: [dc1/a/store, dc1/a/spare] }, at: 0s, for: 14s }, \
          { power-off: { host: dc1/a/spare }, at: 1s, for: 3s }] }",
     ];
@@ -211,14 +180,10 @@ fn a_node_whose_volume_cannot_be_reached_when_its_host_returns_is_started_when_i
 #[ignore = "second tier: a scenario of its own"]
 fn what_a_copy_that_catches_up_costs_the_loads_stands_beside_the_baseline_in_result_and_report() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("what_a_copy_that_catches_up_costs") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("what_a_copy_that_catches_up_costs") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-resync.yaml"]]));
-    finished.ends_with(0);
-    let volume = &finished.result()["volumes"][0];
+    let volume = &finished.ends_with(0).result()["volumes"][0];
     let caught = &volume["catch_ups"][0];
     assert_eq!((&caught["component"], &caught["complete"]), (&"dc1/a/h2".into(), &true.into()), "{volume}");
     let copied = |of: &Value| of["copied_bytes"].as_u64().expect("a number");
@@ -245,14 +210,10 @@ fn what_a_copy_that_catches_up_costs_the_loads_stands_beside_the_baseline_in_res
 #[ignore = "second tier: a scenario of its own"]
 fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each_fault_has_its_receipts() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("copies_whose_disks_and_network_fail") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("copies_whose_disks_and_network_fail") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-disks.yaml"]]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
     assert!(receipt(0).contains("a write refused with EIO"), "{}", receipt(0));
     assert!(receipt(1).contains("probe of disk dc1/a/h3/d1: a write not answered"), "{}", receipt(1));
@@ -280,14 +241,10 @@ fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each
 #[ignore = "second tier: a scenario of its own"]
 fn a_volume_whose_serving_disk_fails_is_served_on_from_its_copy_while_the_database_runs() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_volume_whose_serving_disk_fails") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_volume_whose_serving_disk_fails") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-serving-disk.yaml"]]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     for (disk, refusal) in [(0, "EIO"), (1, "EROFS")] {
         let (fault, shown) = (&result["faults"][disk], format!("a write refused with {refusal}"));
         assert!(fault["receipt"]["evidence"].to_string().contains(&shown), "{fault:#}");
@@ -314,21 +271,16 @@ fn a_volume_whose_serving_disk_fails_is_served_on_from_its_copy_while_the_databa
 #[ignore = "second tier: a scenario of its own, twice"]
 fn a_half_synchronous_mirror_may_lose_what_its_copy_had_only_received_and_a_synchronous_one_does_not() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_half_synchronous_mirror_may_lose") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_half_synchronous_mirror_may_lose") else { return };
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-semi.yaml"]]));
-    finished.ends_with(1);
-    let result = finished.result();
+    let result = finished.ends_with(1).result();
     assert!(result["checks"][0]["lost"].as_u64() > Some(0), "{}", result["checks"]);
     let opening = &result["volumes"][0]["openings"][1];
     assert_eq!(opening["component"], "dc1/a/h2", "{opening}");
     assert!(opening["forced"].as_str().is_some_and(|told| told.contains("by force")), "{opening}");
     let synchronous = ["--set", "database.storage.acknowledge=sync"];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-semi.yaml"], &synchronous]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert_eq!(result["checks"][0]["lost"], 0, "{}", result["checks"]);
     assert_eq!(result["volumes"][0]["openings"][1]["forced"], Value::Null);
 }
@@ -337,14 +289,10 @@ fn a_half_synchronous_mirror_may_lose_what_its_copy_had_only_received_and_a_sync
 #[ignore = "second tier: a scenario of its own, a minute"]
 fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_has_its_receipts() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("whatever_goes_wrong_with_the_disk_of_a_copy") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("whatever_goes_wrong_with_the_disk_of_a_copy") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-copy-faults.yaml"]]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
     let met = "operations on the component on dc1/a/h2 of the volume of n1 during the fault";
     for (fault, seen) in [
@@ -381,25 +329,16 @@ fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_h
 #[ignore = "second tier: a scenario of its own"]
 fn a_copy_that_does_not_answer_is_not_waited_for_again_and_again() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_copy_that_does_not_answer_is_not_waited_for") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_copy_that_does_not_answer_is_not_waited_for") else { return };
     // Its buffer would be full long before the timeout, were it filled.
     let settings = [
-        "--set",
-        "schedule=[{ phase: baseline, for: 3s }, { phase: stall, for: 12s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
+        "--set=schedule=[{ phase: baseline, for: 3s }, { phase: stall, for: 12s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
          stall }, for: 11s }] }, { phase: recovery, for: 3s }]",
-        "--set",
-        "site.storage_classes={ small: { buffer: 64KiB } }",
-        "--set",
-        "database.storage.class=small",
-        "--set",
-        "database.storage.timeout=2s",
-        "--set",
-        "loads.0.rate=200/s",
-        "--set",
-        "loads.0.clients=8",
+        "--set=site.storage_classes={ small: { buffer: 64KiB } }",
+        "--set=database.storage.class=small",
+        "--set=database.storage.timeout=2s",
+        "--set=loads.0.rate=200/s",
+        "--set=loads.0.clients=8",
     ];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-copy-faults.yaml"], &settings]));
     finished.ends_with(0);
@@ -419,13 +358,9 @@ fn a_copy_that_does_not_answer_is_not_waited_for_again_and_again() {
 #[ignore = "second tier: a scenario of its own, twice"]
 fn a_copy_that_lost_flushes_and_is_promoted_is_found_to_lack_what_it_acknowledged() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_copy_that_lost_flushes_and_is_promoted") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_copy_that_lost_flushes_and_is_promoted") else { return };
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-lying-copy.yaml"]]));
-    finished.ends_with(1);
-    let result = finished.result();
+    let result = finished.ends_with(1).result();
     assert!(result["checks"][0]["lost"].as_u64() > Some(0), "{}", result["checks"]);
     let opening = &result["volumes"][0]["openings"][1];
     assert_eq!((&opening["component"], &opening["forced"]), (&"dc1/a/h2".into(), &Value::Null), "{opening}");
@@ -438,22 +373,16 @@ fn a_copy_that_lost_flushes_and_is_promoted_is_found_to_lack_what_it_acknowledge
 #[ignore = "second tier: a run of its own"]
 fn a_copy_that_reads_wrongly_is_not_taken_for_sound_when_it_is_promoted() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_copy_that_reads_wrongly_is_not_taken_for_sound") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_copy_that_reads_wrongly_is_not_taken_for_sound") else { return };
     // Without checksums of its own the disk hands out what is wrong, and the database cannot begin with it.
     let settings = [
-        "--set",
-        "schedule=[{ phase: baseline, for: 3s }, { phase: wrong, for: 16s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
+        "--set=schedule=[{ phase: baseline, for: 3s }, { phase: wrong, for: 16s, faults: [{ disk: { disk: dc1/a/h2/d1, how: \
          { corrupt: { reads: 100% } } }, for: 12s }, { power-off: { host: dc1/a/h1 }, at: 2s, for: 14s }] }, \
          { phase: recovery, for: 6s }]",
-        "--set",
-        "expect={ recovery: < 6s }",
+        "--set=expect={ recovery: < 6s }",
     ];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-lying-copy.yaml"], &settings]));
-    finished.ends_with(1);
-    let result = finished.result();
+    let result = finished.ends_with(1).result();
     let receipt = result["faults"][0]["receipt"]["evidence"].to_string();
     let promoted = receipt.split("on the component on dc1/a/h2 of the volume of n1 during the fault").nth(1);
     assert!(promoted.is_some_and(|told| told.contains("blocks returned with wrong data")), "{receipt}");
@@ -463,24 +392,16 @@ fn a_copy_that_reads_wrongly_is_not_taken_for_sound_when_it_is_promoted() {
 #[ignore = "second tier: a run of its own"]
 fn torn_last_writes_of_both_components_cost_nothing_that_was_acknowledged_and_the_receipts_tell_of_both() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("torn_last_writes_of_both_components") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("torn_last_writes_of_both_components") else { return };
     let settings = [
-        "--set",
-        "database.volumes=torn",
-        "--set",
-        "loads.0.rate=200/s",
-        "--set",
-        "schedule=[{ phase: baseline, for: 3s }, { phase: all-lost, for: 16s, faults: [{ power-off: { host: \
+        "--set=database.volumes=torn",
+        "--set=loads.0.rate=200/s",
+        "--set=schedule=[{ phase: baseline, for: 3s }, { phase: all-lost, for: 16s, faults: [{ power-off: { host: \
          dc1/a/h2 }, at: 1s, for: 4s }, { power-off: { host: dc1/a/h1 }, at: 1s, for: 6s }] }]",
-        "--set",
-        "expect={ lost_writes: 0, invented_writes: 0 }",
+        "--set=expect={ lost_writes: 0, invented_writes: 0 }",
     ];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-sync.yaml"], &settings]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     let receipt = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
     let copy = "the component on dc1/a/h2 of the volume of n1 lost";
     assert!(receipt(0).contains(copy), "{}", receipt(0));
@@ -492,10 +413,7 @@ fn torn_last_writes_of_both_components_cost_nothing_that_was_acknowledged_and_th
 #[ignore = "second tier: a scenario of its own, killed on its way"]
 fn a_kill_while_a_mirrored_volume_is_open_over_the_network_leaves_nothing() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_kill_while_a_mirrored_volume_is_open") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_kill_while_a_mirrored_volume_is_open") else { return };
     for stage in ["phase baseline", "over the network", "healed"] {
         let before = Before::look(&desk);
         let running = desk.start(&arguments(&[&["run", "scenarios/mirror-remote.yaml"]]));
@@ -512,10 +430,7 @@ fn a_kill_while_a_mirrored_volume_is_open_over_the_network_leaves_nothing() {
 #[ignore = "second tier: twelve databases are copied, a minute"]
 fn twelve_mirrored_nodes_come_up_and_take_writes() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("twelve_mirrored_nodes_come_up") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("twelve_mirrored_nodes_come_up") else { return };
     let scenario = "name: twelve
 site: { regions: { dc1: { zones: { a: { hosts: 12 } } } } }
 database: { engine: postgres, nodes: 12, storage: { replicas: 2, acknowledge: sync } }

@@ -31,10 +31,7 @@ fn evidence(result: &Value, fault: usize) -> String {
 #[test]
 fn every_condition_of_a_network_has_its_receipt_and_its_links_are_counted() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("every_condition_of_a_network_has_its_receipt") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("every_condition_of_a_network_has_its_receipt") else { return };
     let text = scenario(&[
         ("5s", "{ network: { from: dc1, to: dc2, duplicate: 10%, reorder: 20%, loss: 5% }, for: 4s }"),
         ("9s", "{ network: { from: dc1, to: dc2, rate: 20Mbit/s, queue: 50 packets, mtu: 1400B }, for: 6s }"),
@@ -90,28 +87,18 @@ fn every_condition_of_a_network_has_its_receipt_and_its_links_are_counted() {
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn the_rebuild_of_a_follower_saturates_the_edge_it_must_pass() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("the_rebuild_of_a_follower_saturates_the_edge") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("the_rebuild_of_a_follower_saturates_the_edge") else { return };
     let finished = desk.run(&[
         "run",
         "scenarios/fr1-topologies-edge.yaml",
-        "--set",
-        "site.edges.0.rate=5Mbit/s",
-        "--set",
-        "schedule.0.for=1s",
-        "--set",
-        "schedule.1.for=3s",
-        "--set",
-        "schedule.2.for=14s",
-        "--set",
-        "schedule.2.faults.0.for=6s",
-        "--set",
-        "schedule.3.for=1s",
+        "--set=site.edges.0.rate=5Mbit/s",
+        "--set=schedule.0.for=1s",
+        "--set=schedule.1.for=3s",
+        "--set=schedule.2.for=14s",
+        "--set=schedule.2.faults.0.for=6s",
+        "--set=schedule.3.for=1s",
     ]);
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     let links = result["links"].as_array().expect("links");
     let edge = links.iter().find(|link| link["name"] == "edge in").expect("the edge");
     assert!(edge["utilisation_max"].as_f64() > Some(0.9), "{edge:#}");

@@ -9,14 +9,10 @@ const SCENARIO: &str = "scenarios/lies/placement.yaml";
 #[test]
 fn a_platform_that_forgets_its_rules_is_caught_and_an_honest_one_says_why_a_node_stays_off() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_platform_that_forgets_its_rules_is_caught") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_platform_that_forgets_its_rules_is_caught") else { return };
     let before = Before::look(&desk);
     let lying = desk.run(&["run", SCENARIO, "--plant", "rules-forgotten"]);
-    lying.ends_with(2);
-    let reasons = lying.result()["reasons"].to_string();
+    let reasons = lying.ends_with(2).result()["reasons"].to_string();
     assert!(reasons.contains("run together although rule 1 keeps them apart"), "{reasons}");
     let honest = desk.run(&["run", SCENARIO]);
     honest.ends_with(0);
@@ -32,10 +28,8 @@ fn a_platform_that_forgets_its_rules_is_caught_and_an_honest_one_says_why_a_node
 #[test]
 fn a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back") {
-        return;
-    }
+    let test = "a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let scenario = "name: home\nsite: { regions: { dc1: { zones: { a: { hosts: 4 } } } } }\n\
                     database: { engine: control, nodes: [dc1/a/h1, dc1/a/h2, dc1/a/h3], failover: { ha-restart: { after: 1500ms } }, \
                     platform: { drs: conservative } }\n\
@@ -44,8 +38,7 @@ fn a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back() {
                     for: 3s } ] } ]\nexpect: { lost_writes: 0 }\n";
     std::fs::write(desk.path().join("home.yaml"), scenario).expect("a scenario");
     let finished = desk.run(&["run", "home.yaml"]);
-    finished.ends_with(0);
-    let migrations = &finished.result()["migrations"];
+    let migrations = &finished.ends_with(0).result()["migrations"];
     let moved = |key: &str| migrations[0][key].as_str().map(str::to_owned);
     assert_eq!(moved("node").as_deref(), Some("n3"), "{migrations:#}");
     assert_eq!(moved("from").as_deref(), Some("dc1/a/h4"), "{migrations:#}");
@@ -58,12 +51,9 @@ fn a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back() {
 #[ignore = "second tier: two runs of a quarter of a minute"]
 fn a_node_of_an_isolated_host_runs_on_or_is_switched_off_and_restarted_elsewhere_as_the_response_says() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name =
         "a_node_of_an_isolated_host_runs_on_or_is_switched_off_and_restarted_elsewhere_as_the_response_says";
-    if !desk.can_have_a_lab(name) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(name) else { return };
     for (response, told) in [
         ("leave-running", "n2 runs on there, as the isolation response says"),
         ("power-off", "n2 is switched off, as the isolation response says; no process of n2 is left"),

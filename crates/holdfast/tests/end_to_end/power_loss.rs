@@ -8,12 +8,10 @@ use crate::traces::Before;
 use crate::turns::{beside_others, machine};
 
 /// Two power-offs instead of six.
-const TWO_POWER_OFFS: [&str; 4] = [
-    "--set",
-    "schedule=[{ phase: baseline, for: 2s }, { phase: power-offs, for: 10s, faults: [{ power-off: { host: dc1/a/h1 }, at: 0s, \
-     for: 1s }, { power-off: { host: dc1/a/h1 }, at: 5s, for: 1s }] }]",
-    "--set",
-    "loads.0.clients=3",
+const TWO_POWER_OFFS: [&str; 2] = [
+    "--set=schedule=[{ phase: baseline, for: 2s }, { phase: power-offs, for: 10s, faults: [{ power-off: { host: dc1/a/h1 }, \
+     at: 0s, for: 1s }, { power-off: { host: dc1/a/h1 }, at: 5s, for: 1s }] }]",
+    "--set=loads.0.clients=3",
 ];
 
 fn evidence(finished: &Finished) -> String {
@@ -23,14 +21,10 @@ fn evidence(finished: &Finished) -> String {
 #[test]
 fn a_database_that_syncs_before_it_acknowledges_loses_nothing_over_repeated_power_offs() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_database_that_syncs_before_it_acknowledges") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_database_that_syncs_before_it_acknowledges") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/power-loss.yaml"], &TWO_POWER_OFFS]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert!(result["checks"][0]["acknowledged"].as_u64() > Some(100), "{}", result["checks"]);
     assert_eq!(result["volumes"][0]["replicas"], 1, "{}", result["volumes"]);
     assert!(result["lab"]["cpu_seconds"]["disk"].as_f64() > Some(0.0), "{}", result["lab"]);
@@ -52,10 +46,7 @@ fn a_database_that_syncs_before_it_acknowledges_loses_nothing_over_repeated_powe
 #[ignore = "second tier: fifty power-offs take three minutes"]
 fn every_row_acknowledged_over_fifty_power_offs_under_load_is_there() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("every_row_acknowledged_over_fifty_power_offs") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("every_row_acknowledged_over_fifty_power_offs") else { return };
     let before = Before::look(&desk);
     // Not in step with anything the database does.
     let at = |number: u32| number * 3400 + number * 37 % 7 * 100;
@@ -66,9 +57,7 @@ fn every_row_acknowledged_over_fifty_power_offs_under_load_is_there() {
          for: 3s }}]",
         faults.join(", ")
     );
-    let finished = desk.run(&["run", "scenarios/power-loss.yaml", "--set", &schedule]);
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = desk.run(&["run", "scenarios/power-loss.yaml", "--set", &schedule]).ends_with(0).result();
     assert_eq!(result["faults"].as_array().map(Vec::len), Some(50));
     let ledger = &result["checks"][0];
     assert!(ledger["acknowledged"].as_u64() > Some(1000) && ledger["lost"] == 0, "{ledger}");
@@ -79,16 +68,12 @@ fn every_row_acknowledged_over_fifty_power_offs_under_load_is_there() {
 #[test]
 fn a_database_that_acknowledges_before_it_syncs_is_caught_with_the_rows_it_lost() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_database_that_acknowledges_before_it_syncs") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_database_that_acknowledges_before_it_syncs") else { return };
     let before = Before::look(&desk);
     let brief = "schedule=[{ phase: baseline, for: 3s }, { phase: power-off, for: 5s, faults: [{ power-off: { host: dc1/a/h1 \
                  }, at: 0s, for: 1s }] }]";
     let finished = desk.run(&["run", "scenarios/power-loss-no-fsync.yaml", "--set", brief]);
-    finished.ends_with(1);
-    let result = finished.result();
+    let result = finished.ends_with(1).result();
     let ledger = &result["checks"][0];
     assert!(ledger["lost"].as_u64() > Some(100), "{ledger}");
     assert!(ledger["explanation"].to_string().contains("was acknowledged"), "{ledger}");
@@ -101,14 +86,10 @@ fn a_database_that_acknowledges_before_it_syncs_is_caught_with_the_rows_it_lost(
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn on_plain_directories_nothing_is_lost_and_the_report_says_that_this_proves_nothing() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("on_plain_directories_nothing_is_lost") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("on_plain_directories_nothing_is_lost") else { return };
     let plain = ["--set", "database.volumes=directory"];
     let finished = desk.run(&arguments(&[&["run", "scenarios/power-loss-no-fsync.yaml"], &SHORT, &plain]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert_eq!(result["volumes"], Value::Array(Vec::new()));
     let evidence = evidence(&finished);
     assert!(evidence.contains("its volume is a plain directory, which loses nothing"), "{evidence}");

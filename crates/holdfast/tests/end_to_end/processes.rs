@@ -7,13 +7,9 @@ use crate::turns::beside_others;
 #[test]
 fn a_kill_and_a_stop_have_receipts_and_nobody_takes_them_for_a_strangers() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_kill_and_a_stop_have_receipts_and_nobody_takes_them_for_a_strangers") {
-        return;
-    }
-    let finished = desk.run(&["run", "scenarios/lies/process.yaml"]);
-    finished.ends_with(0);
-    let result = finished.result();
+    let test = "a_kill_and_a_stop_have_receipts_and_nobody_takes_them_for_a_strangers";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
+    let result = desk.run(&["run", "scenarios/lies/process.yaml"]).ends_with(0).result();
     let evidence = |fault: usize| result["faults"][fault]["receipt"]["evidence"].to_string();
     for seen in ["gone, seen after", "was cut", "runs again"] {
         assert!(evidence(0).contains(seen), "{seen}: {}", evidence(0));
@@ -28,13 +24,8 @@ fn a_kill_and_a_stop_have_receipts_and_nobody_takes_them_for_a_strangers() {
 /// Plants a lie about this fault, whose receipt must have that in it.
 fn is_caught(lie: &str, fault: usize, seen: &str) {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(lie) {
-        return;
-    }
-    let finished = desk.run(&["run", "scenarios/lies/process.yaml", "--plant", lie]);
-    finished.ends_with(2);
-    let result = finished.result();
+    let Some(desk) = Desk::with_a_lab(lie) else { return };
+    let result = desk.run(&["run", "scenarios/lies/process.yaml", "--plant", lie]).ends_with(2).result();
     let receipt = &result["faults"][fault]["receipt"];
     assert_eq!(receipt["verdict"], "fail", "{receipt:#}");
     assert!(receipt["evidence"].to_string().contains(seen), "{receipt:#}");
@@ -54,11 +45,8 @@ fn a_stop_of_the_main_process_alone_is_caught() {
 #[test]
 fn processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_named() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name = "processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_named";
-    if !desk.can_have_a_lab(name) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(name) else { return };
     let scenario = "name: dead\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
                     database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
                     loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
@@ -70,9 +58,7 @@ fn processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_na
     let kill = "for p in /proc/[0-9]*; do read c < $p/comm; [ \"$c\" = postgres ] && echo ${p#/proc/}; done | sort -n | \
                 tail -n 1 | while read p; do kill -KILL $p; done";
     desk.run(&["shell", "n1", "sh", "-c", kill]).ends_with(0);
-    let finished = running.wait();
-    finished.ends_with(2);
-    let result = finished.result();
+    let result = running.wait().ends_with(2).result();
     let fault = &result["faults"][0];
     assert_eq!(fault["receipt"]["verdict"], "pass", "{fault:#}");
     assert!(fault["receipt"]["evidence"].to_string().contains("were not started again"), "{fault:#}");
@@ -84,11 +70,8 @@ fn processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_na
 #[test]
 fn pressure_that_takes_nothing_is_caught_and_pressure_that_takes_processors_is_shown() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name = "pressure_that_takes_nothing_is_caught_and_pressure_that_takes_processors_is_shown";
-    if !desk.can_have_a_lab(name) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(name) else { return };
     if let Err(error) = lab::cgroup::available() {
         eprintln!("skipped: {name}: {error}");
         return;
@@ -97,7 +80,6 @@ fn pressure_that_takes_nothing_is_caught_and_pressure_that_takes_processors_is_s
     lying.ends_with(2);
     assert_ne!(lying.result()["faults"][0]["receipt"]["verdict"], "pass");
     let honest = desk.run(&["run", "scenarios/lies/pressure.yaml"]);
-    honest.ends_with(0);
-    let receipt = &honest.result()["faults"][0]["receipt"];
+    let receipt = &honest.ends_with(0).result()["faults"][0]["receipt"];
     assert!(receipt["evidence"].to_string().contains("the kernel throttled it"), "{receipt:#}");
 }

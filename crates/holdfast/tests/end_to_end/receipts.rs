@@ -37,10 +37,7 @@ fn reasons(result: &Value) -> String {
 #[test]
 fn honest_faults_of_a_network_are_shown_with_their_intervals_and_counts() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("honest_faults_of_a_network_are_shown") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("honest_faults_of_a_network_are_shown") else { return };
     let links = "  links:\n    - { between: [dc1, dc2], delay: 10ms }\n";
     let reset = "{ partition: { from: dc1, to: dc2, answer: reset }, for: 2500ms }";
     let finished = run(&desk, &scenario(links, &[DELAY, CUT, reset]), &[]);
@@ -71,10 +68,9 @@ fn honest_faults_of_a_network_are_shown_with_their_intervals_and_counts() {
 #[test]
 fn delays_that_are_nine_tenths_of_what_was_asked_are_found_out() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("delays_that_are_nine_tenths_of_what_was_asked_are_found_out") {
+    let Some(desk) = Desk::with_a_lab("delays_that_are_nine_tenths_of_what_was_asked_are_found_out") else {
         return;
-    }
+    };
     let finished = run(&desk, &scenario("", &[DELAY]), &["--plant", "delay-short"]);
     let told = reasons(&finished.result());
     assert!(told.contains("expected 50.00 ms ± 1.20 ms; the delay is too short"), "{told}");
@@ -90,10 +86,9 @@ fn delays_that_are_nine_tenths_of_what_was_asked_are_found_out() {
 #[test]
 fn a_partition_that_lets_one_packet_of_fifty_through_is_found_out() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_partition_that_lets_one_packet_of_fifty_through_is_found_out") {
+    let Some(desk) = Desk::with_a_lab("a_partition_that_lets_one_packet_of_fifty_through_is_found_out") else {
         return;
-    }
+    };
     let finished = run(&desk, &scenario("", &[CUT]), &["--plant", "leak-packets"]);
     let told = reasons(&finished.result());
     let counted = told.split("the fabric counted: ").skip(1).filter(|told| !told.starts_with("0 of"));
@@ -104,10 +99,7 @@ fn a_partition_that_lets_one_packet_of_fifty_through_is_found_out() {
 #[test]
 fn conditions_beside_each_other_each_have_their_receipt() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("conditions_beside_each_other_each_have_their_receipt") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("conditions_beside_each_other_each_have_their_receipt") else { return };
     let jitter =
         "{ network: { from: dc1, to: dc2, delay: 30ms, jitter: { normal: 4ms }, reorder: 10% }, for: 3s }";
     let fates = "{ network: { from: dc1, to: dc2, loss: 10%, duplicate: 10%, corrupt: 10% }, for: 3s }";
@@ -159,10 +151,7 @@ schedule:
 #[test]
 fn a_rate_on_a_link_that_the_database_fills_is_shown_with_what_the_database_took_of_it() {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_rate_on_a_link_that_the_database_fills_is_shown") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_rate_on_a_link_that_the_database_fills_is_shown") else { return };
     let finished = run(&desk, FILLED, &[]);
     let result = finished.result();
     let (receipt, healed) = (&result["faults"][0]["receipt"], &result["faults"][0]["healed_receipt"]);
@@ -189,10 +178,7 @@ fn half_a_rate_beside_the_databases_traffic_is_found_out() {
 
 fn is_found_out(test: &str, lie: &str, seen: &str) {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(test) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let finished = run(&desk, FILLED, &["--plant", lie]);
     let result = finished.result();
     let receipt = &result["faults"][0]["receipt"];

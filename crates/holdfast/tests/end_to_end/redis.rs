@@ -3,13 +3,10 @@
 use crate::engines::{check, ended};
 
 /// Each write waits for a replica, and a primary without replicas refuses writes.
-const WAITING: [&str; 6] = [
-    "--set",
-    "database.replication.synchronous=any 1",
-    "--set",
-    "database.settings.min-replicas-to-write=1",
-    "--set",
-    "database.settings.min-replicas-max-lag=2",
+const WAITING: [&str; 3] = [
+    "--set=database.replication.synchronous=any 1",
+    "--set=database.settings.min-replicas-to-write=1",
+    "--set=database.settings.min-replicas-max-lag=2",
 ];
 
 /// The first tier's part of all that follows.

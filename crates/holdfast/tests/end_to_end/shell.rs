@@ -87,10 +87,7 @@ fn no_lab_is_up(desk: &Desk) {
 #[test]
 fn commands_run_inside_while_the_lab_is_up_and_die_with_it() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("commands_run_inside_while_the_lab_is_up") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("commands_run_inside_while_the_lab_is_up") else { return };
     no_lab_is_up(&desk);
     let before = Before::look(&desk);
     let running = under_load(&desk);
@@ -124,10 +121,7 @@ fn an_ordinary_user_enters_and_nobody_else_does() {
 #[test]
 fn a_stopped_command_does_not_hold_up_a_power_off_and_ends_with_its_node() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_stopped_command_does_not_hold_up_a_power_off") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_stopped_command_does_not_hold_up_a_power_off") else { return };
     let attempt = || {
         // Long enough for the shell to be open before the power goes, on a slow machine too.
         let running = desk.start(&arguments(&[&SMALL, &["--set", "schedule.1.for=8s"]]));
@@ -212,10 +206,7 @@ fn typed_until(terminal: &mut std::fs::File, line: &str, text: &str) -> String {
 #[test]
 fn a_shell_at_a_terminal_names_its_node_and_controls_its_jobs() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_shell_at_a_terminal") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("a_shell_at_a_terminal") else { return };
     let running = under_load(&desk);
     let (mut shell, mut terminal) = at_a_terminal(&desk, "n1");
     let mut seen = read_until(&mut terminal, "n1");

@@ -81,10 +81,7 @@ fn announced(text: &str) -> Option<i32> {
 /// Runs `scenarios/NAME.yaml` as it is; each combination once where it has a matrix.
 fn ends_as_it_says(name: &str) {
     let _turn = if ALONE.contains(&name) { machine() } else { beside_others() };
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(name) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(name) else { return };
     let path = format!("scenarios/{name}.yaml");
     let text = std::fs::read_to_string(desk.path().join(&path)).expect("the scenario");
     let code = announced(&text).expect("what to expect");

@@ -9,10 +9,7 @@ const EACH_MIN: usize = 3;
 
 fn check(test: &str, scenario: &str) {
     let _turn = machine();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(test) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     let finished = desk.run(&["run", scenario]);
     let result = finished.result();
     contract::holds(&result);

@@ -5,26 +5,20 @@ use crate::holdfast::{Desk, ON_CONTROL, arguments};
 use crate::turns::beside_others;
 
 /// The control database elects another leader within moments.
-const LEADER_LOST: [&str; 6] = [
+const LEADER_LOST: [&str; 4] = [
     "run",
     "scenarios/flaws/ack-before-replication.yaml",
-    "--set",
-    "database.settings.flaw=none",
-    "--set",
-    "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ power-off: { host: leader }, at: 0s, for: \
-     2s }] }]",
+    "--set=database.settings.flaw=none",
+    "--set=schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ power-off: { host: leader }, \
+     at: 0s, for: 2s }] }]",
 ];
 
 #[test]
 fn an_expectation_that_cannot_hold_fails_the_run() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("an_expectation_that_cannot_hold_fails_the_run") {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab("an_expectation_that_cannot_hold_fails_the_run") else { return };
     let finished = desk.run(&arguments(&[&LEADER_LOST, &["--set", "expect.recovery=< 1ms"]]));
-    finished.ends_with(1);
-    let result = finished.result();
+    let result = finished.ends_with(1).result();
     assert_eq!(result["verdict"], "fail");
     let expectations = result["expectations"].as_array().expect("expectations");
     let recovery =
@@ -37,13 +31,9 @@ fn an_expectation_that_cannot_hold_fails_the_run() {
 #[test]
 fn a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown") {
-        return;
-    }
-    let finished = desk.run(&arguments(&[&LEADER_LOST, &["--prevent-faults"]]));
-    finished.ends_with(2);
-    let result = finished.result();
+    let test = "a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
+    let result = desk.run(&arguments(&[&LEADER_LOST, &["--prevent-faults"]])).ends_with(2).result();
     assert_eq!(result["verdict"], "unknown");
     let fault = &result["faults"][0];
     assert_eq!(fault["receipt"]["verdict"], "fail", "{fault:#}");
@@ -57,10 +47,9 @@ fn a_fault_that_is_prevented_from_taking_effect_leaves_the_verdict_unknown() {
 #[test]
 fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown") {
+    let Some(desk) = Desk::with_a_lab("a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown") else {
         return;
-    }
+    };
     let text = "name: nobody\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
                 database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
                 loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
@@ -70,8 +59,7 @@ fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
                 expect: { lost_writes: 0 }\n";
     std::fs::write(desk.path().join("scenarios/nobody.yaml"), text).expect("a scenario");
     let finished = desk.run(&arguments(&[&["run", "scenarios/nobody.yaml"], &ON_CONTROL]));
-    finished.ends_with(2);
-    let result = finished.result();
+    let result = finished.ends_with(2).result();
     assert_eq!(result["verdict"], "unknown");
     assert_eq!(result["faults"][0]["receipt"]["verdict"], "pass", "{result:#}");
     assert_eq!(result["faults"][1]["receipt"]["verdict"], "fail", "{result:#}");

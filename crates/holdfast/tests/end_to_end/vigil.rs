@@ -16,19 +16,14 @@ const QUIET: &str = "name: quiet\nsite: { regions: { dc1: { zones: { a: { hosts:
 #[test]
 fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch") {
-        return;
-    }
+    let test = "a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
-    let honest = desk.run(&["run", "quiet.yaml", "--set", "schedule.0.for=3s"]);
-    honest.ends_with(0);
-    let result = honest.result();
+    let result = desk.run(&["run", "quiet.yaml", "--set", "schedule.0.for=3s"]).ends_with(0).result();
     assert!(result["lab"]["stalls"].is_null() && result["lab"]["interference"].is_null(), "{result:#}");
 
     let planted = desk.run(&["run", "quiet.yaml", "--plant", "lab-stall"]);
-    planted.ends_with(2);
-    let result = planted.result();
+    let result = planted.ends_with(2).result();
     let stall = &result["lab"]["stalls"][0];
     assert!(stall["length_s"].as_f64().expect("a length") > 4.0, "{stall:#}");
     assert!(result["reasons"].to_string().contains("the lab stalled"), "{result:#}");
@@ -40,15 +35,12 @@ fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
 #[test]
 fn a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch") {
-        return;
-    }
+    let test = "a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
     for lie in ["vigil-panic", "no-vigil"] {
         let planted = desk.run(&["run", "quiet.yaml", "--set", "schedule.0.for=4s", "--plant", lie]);
-        planted.ends_with(2);
-        let result = planted.result();
+        let result = planted.ends_with(2).result();
         assert_eq!(result["lab"]["stalls"][0]["parts"][0]["part"], "watch", "{lie}: {result:#}");
         assert!(result["reasons"].to_string().contains("its watchdog"), "{lie}: {result:#}");
         assert!(planted.stdout.contains("STALL"), "{lie}: {}", planted.stdout);
@@ -77,19 +69,15 @@ fn stop_and_kill(desk: &Desk) {
 #[test]
 fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_verdict_unknown() {
     let _turn = beside_others();
-    let desk = Desk::new();
     let name = "a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_verdict_unknown";
-    if !desk.can_have_a_lab(name) {
-        return;
-    }
+    let Some(desk) = Desk::with_a_lab(name) else { return };
     std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
     let running = desk.start(&["run", "quiet.yaml"]);
     assert!(running.says("phase baseline"));
     stop_and_kill(&desk);
     signal(&desk, "KILL", "sort -n | head -n 1");
     let finished = running.wait();
-    finished.ends_with(2);
-    let result = finished.result();
+    let result = finished.ends_with(2).result();
     let seen = result["lab"]["interference"].to_string();
     assert!(seen.contains("\"stopped\""), "{seen}");
     assert!(seen.contains("PostgreSQL's") && seen.contains("/postgres"), "{seen}");
@@ -105,17 +93,14 @@ fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_ve
 #[test]
 fn a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt() {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab("a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt") {
-        return;
-    }
+    let test = "a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
     std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
     let running = desk.start(&["run", "quiet.yaml", "--set", "database.interference=expected"]);
     assert!(running.says("phase baseline"));
     stop_and_kill(&desk);
     let finished = running.wait();
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     let seen = result["lab"]["interference"].as_array().expect("what was seen");
     assert!(seen.iter().all(|of| of["expected"] == true), "{seen:?}");
     for done in ["stopped", "killed"] {

@@ -8,26 +8,19 @@ use crate::holdfast::{Desk, arguments};
 use crate::turns::beside_others;
 
 /// No fault and little time: what the faults do to each workload is seen in the scenarios as they are shipped.
-const BRIEF: [&str; 6] = [
-    "--set",
-    "schedule=[{ phase: baseline, for: 3s }]",
-    "--set",
-    "expect={ errors: 0 }",
-    "--set",
-    "database.nodes=2",
+const BRIEF: [&str; 3] = [
+    "--set=schedule=[{ phase: baseline, for: 3s }]",
+    "--set=expect={ errors: 0 }",
+    "--set=database.nodes=2",
 ];
 
 #[track_caller]
 fn passes(scenario: &str, more: &[&str], check: &str, operations: &[&str]) -> Option<Value> {
     let _turn = beside_others();
-    let desk = Desk::new();
-    if !desk.can_have_a_lab(&format!("the_scenario_of_{scenario}_passes")) {
-        return None;
-    }
+    let Some(desk) = Desk::with_a_lab(&format!("the_scenario_of_{scenario}_passes")) else { return None };
     let path = format!("scenarios/{scenario}.yaml");
     let finished = desk.run(&arguments(&[&["run", &path], &BRIEF, more]));
-    finished.ends_with(0);
-    let result = finished.result();
+    let result = finished.ends_with(0).result();
     assert_eq!(result["verdict"], "pass", "{result:#}");
     let checks = result["checks"].as_array().expect("checks");
     assert!(checks.iter().any(|found| found["name"] == check && found["verdict"] == "pass"), "{checks:#?}");
@@ -129,16 +122,9 @@ fn the_scenario_of_script_passes() {
 #[ignore = "second tier: a scenario of its own"]
 fn the_open_loop_says_what_waited_while_the_leader_was_gone() {
     let operations = ["transaction", "transaction (service)", "END"];
-    let failure = "schedule=[{ phase: baseline, for: 4s }, { phase: fault, for: 12s, \
+    let failure = "--set=schedule=[{ phase: baseline, for: 4s }, { phase: fault, for: 12s, \
                    faults: [{ power-off: { host: leader }, at: 0s, for: 10s }] }, { phase: recovery, for: 4s }]";
-    let whole = [
-        "--set",
-        failure,
-        "--set",
-        "database.nodes=3",
-        "--set",
-        "expect={ lost_writes: 0, recovery: < 60s }",
-    ];
+    let whole = [failure, "--set=database.nodes=3", "--set=expect={ lost_writes: 0, recovery: < 60s }"];
     let Some(result) = passes("open-loop", &whole, "tpcb-sums", &operations) else { return };
     let load = &result["loads"][0];
     let p99_us = |name: &str| load["operations"][name]["latency_us"]["p99"].as_f64().expect("a p99");
@@ -170,13 +156,10 @@ fn the_sweep_has_figures_for_each_of_its_steps() {
 #[ignore = "second tier: a scenario of its own"]
 fn a_ramp_is_told_with_its_ends_and_every_part_of_it_has_transactions() {
     let shorter = [
-        "--set",
-        "schedule=[{ phase: warm-up, for: 2s }, { phase: first, for: 5s }, { phase: second, for: 5s }, \
+        "--set=schedule=[{ phase: warm-up, for: 2s }, { phase: first, for: 5s }, { phase: second, for: 5s }, \
          { phase: top, for: 4s }]",
-        "--set",
-        "loads.0.ramp.over=10s",
-        "--set",
-        "loads.1.ramp.over=10s",
+        "--set=loads.0.ramp.over=10s",
+        "--set=loads.1.ramp.over=10s",
     ];
     let Some(result) = passes("ramp", &shorter, "tpcb-sums", &["transaction"]) else { return };
     let phase = |load: usize, number: usize| &result["loads"][load]["phases"][number];
@@ -247,12 +230,9 @@ fn the_scenario_of_convergence_reads_every_replica_for_itself() {
 #[test]
 fn a_volume_is_measured_without_a_database_and_every_block_read_back() {
     let few = [
-        "--set",
-        "database.nodes=1",
-        "--set",
-        "loads.0.options.count=200",
-        "--set",
-        "loads.0.options.random=50",
+        "--set=database.nodes=1",
+        "--set=loads.0.options.count=200",
+        "--set=loads.0.options.random=50",
     ];
     let operations = ["sequential-write", "sequential-read", "cached-read", "random-write", "random-read"];
     let Some(result) = passes("rawio", &few, "register", &operations) else { return };

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::folder::{Folder, json, until};
+use crate::folder::{Folder, Running, json, until};
 use crate::server::{self, Server};
 
 /// A scenario on a database, in a folder of its own.
@@ -51,39 +50,20 @@ expect: {{ lost_writes: 0, invented_writes: 0 }}
 
     /// A run under way, in its first phase.
     fn begun(&self, further: &[&str]) -> Running {
-        let mut command = self.folder.command(&[&["run", "mine.yaml"], further].concat());
-        let running =
-            Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts"));
+        let running = self.folder.started(&[&["run", "mine.yaml"], further].concat());
         until("begun", || self.events().contains("\"event\":\"phase\""));
         running
-    }
-}
-
-/// A run that is ended with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
 impl Running {
     /// The process that conducts the run.
     fn conductor(&self) -> u32 {
-        *children(self.0.id()).first().expect("a conductor")
+        *children(self.id()).first().expect("a conductor")
     }
 
     fn agents(&self) -> Vec<u32> {
-        let is_agent = |process: &u32| {
-            fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|words| words.ends_with(b"\0agent\0"))
-        };
         children(self.conductor()).into_iter().filter(is_agent).collect()
-    }
-
-    fn exit_code(mut self) -> Option<i32> {
-        self.0.wait().expect("waited for").code()
     }
 }
 
@@ -91,6 +71,10 @@ fn children(parent: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let of_each = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
     of_each.collect::<String>().split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+fn is_agent(process: &u32) -> bool {
+    fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|words| words.ends_with(b"\0agent\0"))
 }
 
 fn end(process: u32) {
@@ -195,10 +179,7 @@ fn agents_whose_conductor_is_gone_end_by_themselves() {
     let agents = running.agents();
     assert_eq!(agents.len(), 3);
     end(running.conductor());
-    let is_there = |agent: &u32| {
-        fs::read(format!("/proc/{agent}/cmdline")).is_ok_and(|words| words.ends_with(b"\0agent\0"))
-    };
-    until("gone", || !agents.iter().any(is_there));
+    until("gone", || !agents.iter().any(is_agent));
 }
 
 #[test]

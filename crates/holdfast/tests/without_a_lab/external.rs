@@ -2,7 +2,7 @@
 //! stops. No lab is needed.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::folder::{Folder, json, until};
@@ -154,31 +154,20 @@ fn a_command_that_ends_with_0_and_does_nothing_makes_no_pass() {
     );
 }
 
-/// A run that is ended with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+/// A run that goes on until it is ended.
+const LONG: [&str; 6] = [
+    "run",
+    "mine.yaml",
+    "--yes-break",
+    "mine",
+    "--set=schedule.1.for=300s",
+    "--set=schedule.1.faults.0.for=300s",
+];
 
 #[test]
 fn what_stands_is_undone_when_the_program_is_killed() {
     let Some(cluster) = Cluster::new(STOP) else { return };
-    let mut command = cluster.folder.command(&[
-        "run",
-        "mine.yaml",
-        "--yes-break",
-        "mine",
-        "--set",
-        "schedule.1.for=300s",
-        "--set",
-        "schedule.1.faults.0.for=300s",
-    ]);
-    let running =
-        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts"));
+    let running = cluster.folder.started(&LONG);
     until("stopped", || cluster.is_stopped());
     drop(running);
     until("going on", || !cluster.is_stopped());
@@ -191,16 +180,13 @@ fn what_stands_is_undone_when_the_program_is_killed() {
 #[test]
 fn what_stands_is_undone_before_the_program_ends_though_it_was_interrupted_twice() {
     let Some(cluster) = Cluster::new(STOP) else { return };
-    let long = ["--set", "schedule.1.for=300s", "--set", "schedule.1.faults.0.for=300s"];
-    let mut command = cluster.folder.command(&["run", "mine.yaml", "--yes-break", "mine"]);
-    command.args(long).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut running = Running(command.spawn().expect("the program starts"));
+    let running = cluster.folder.started(&LONG);
     until("stopped", || cluster.is_stopped());
     for _ in 0..2 {
-        let told = Command::new("kill").args(["-INT", &running.0.id().to_string()]).status();
+        let told = Command::new("kill").args(["-INT", &running.id().to_string()]).status();
         assert!(told.is_ok_and(|status| status.success()));
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(running.0.wait().expect("its end").code(), Some(2));
+    assert_eq!(running.exit_code(), Some(2));
     assert!(!cluster.is_stopped());
 }

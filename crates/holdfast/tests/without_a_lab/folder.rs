@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -29,11 +29,14 @@ impl Folder {
         command
     }
 
-    /// Its exit code, and its standard output with standard error behind it.
     pub fn said(&self, arguments: &[&str]) -> (i32, String) {
-        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the program starts");
-        let text = [stdout, stderr].concat();
-        (status.code().expect("an exit code"), String::from_utf8(text).expect("text"))
+        said(&mut self.command(arguments))
+    }
+
+    /// Starts the program; nobody reads what it says.
+    pub fn started(&self, arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts"))
     }
 
     pub fn run_directory(&self) -> PathBuf {
@@ -45,6 +48,33 @@ impl Folder {
         let found = runs.map(|entry| entry.expect("an entry").path());
         found.filter(|path| path.is_dir() && !path.is_symlink()).max()
     }
+}
+
+/// A program that is ended with the test.
+pub struct Running(Child);
+
+impl Running {
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub fn exit_code(mut self) -> Option<i32> {
+        self.0.wait().expect("waited for").code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program's exit code, and its standard output with standard error behind it.
+pub fn said(command: &mut Command) -> (i32, String) {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    let text = [stdout, stderr].concat();
+    (status.code().expect("an exit code"), String::from_utf8(text).expect("text"))
 }
 
 pub fn json(path: &Path) -> Value {

@@ -4,17 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
 use remote::strike::{Patience, strike, token};
 use remote::{Journal, Permit, Reach};
 
+use crate::folder::said;
+
 fn holdfast(arguments: &[&str]) -> (i32, String) {
-    let Output { status, stdout, stderr } =
-        Command::new(env!("CARGO_BIN_EXE_holdfast")).args(arguments).output().expect("the program");
-    let text = [stdout, stderr].concat();
-    (status.code().expect("an exit code"), String::from_utf8(text).expect("text"))
+    said(Command::new(env!("CARGO_BIN_EXE_holdfast")).args(arguments))
 }
 
 /// A command file by which a file is there, and one that undoes it with `undo`.

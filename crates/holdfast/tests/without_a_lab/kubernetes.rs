@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
 use serde_json::Value;
 
-use crate::folder::{Folder, json};
+use crate::folder::{self, Folder, json};
 use crate::server::{self, Server};
 use crate::stand_in_cluster::StandInCluster;
 
@@ -66,10 +65,7 @@ impl Desk {
 
 /// The exit code, and what was said, with programs looked for along `path`.
 fn said(folder: &Folder, path: &str, arguments: &[&str]) -> (i32, String) {
-    let output = folder.command(arguments).env("PATH", path).output().expect("the program starts");
-    let Output { status, stdout, stderr } = output;
-    let text = String::from_utf8([stdout, stderr].concat()).expect("text");
-    (status.code().expect("an exit code"), text)
+    folder::said(folder.command(arguments).env("PATH", path))
 }
 
 #[test]

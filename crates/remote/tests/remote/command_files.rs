@@ -4,41 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use miette::{GraphicalReportHandler, GraphicalTheme};
 use remote::FillError;
-use yaml::Rejection;
+
+use crate::refusals;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults/external")
 }
 
-/// The names of the files in a folder, without their ending.
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .expect("the folder")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        .filter_map(|path| path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned))
-        .collect();
-    names.sort();
-    names
-}
-
-fn rendered(rejection: &Rejection) -> String {
-    let mut text = String::new();
-    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
-        .with_width(100)
-        .without_syntax_highlighting()
-        .render_report(&mut text, rejection)
-        .expect("drawn");
-    // The drawing pads some lines; what is kept in a repository should not end in blanks.
-    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
 #[test]
 fn every_command_file_of_the_folder_ships_under_its_own_name() {
     let shipped: Vec<&str> = remote::shipped().iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(names(&folder()), shipped);
+    assert_eq!(refusals::names(&folder()), shipped);
     for file in remote::shipped() {
         let filled = file.with_examples().expect("its own examples");
         assert!(!filled.strike.is_empty() && !filled.undo.is_empty(), "{}", file.name);
@@ -47,23 +24,9 @@ fn every_command_file_of_the_folder_ships_under_its_own_name() {
 
 #[test]
 fn every_rejected_command_file_gives_the_message_beside_it() {
-    let folder = folder().join("rejected");
-    let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();
-    let mut wrong = Vec::new();
-    for name in names(&folder) {
-        let text = std::fs::read_to_string(folder.join(format!("{name}.yaml"))).expect("the file");
-        let Err(rejection) = remote::read(&format!("faults/external/rejected/{name}.yaml"), &text) else {
-            panic!("{name} is accepted")
-        };
-        let message = rendered(&rejection);
-        let beside = folder.join(format!("{name}.txt"));
-        if update {
-            std::fs::write(&beside, &message).expect("written");
-        } else if std::fs::read_to_string(&beside).unwrap_or_default() != message {
-            wrong.push(format!("{name} now gives\n{message}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    refusals::each_is_the_one_beside_it(&folder().join("rejected"), |name, text| {
+        remote::read(&format!("faults/external/rejected/{name}.yaml"), &text).err()
+    });
 }
 
 #[test]

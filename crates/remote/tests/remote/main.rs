@@ -6,6 +6,8 @@ mod on_this_machine;
 mod over_ssh;
 mod partition;
 mod pods;
+#[path = "../../../scenario/tests/scenario/refusals.rs"]
+mod refusals;
 mod robustness;
 mod stand_ins;
 mod unsound_machines;

@@ -4,21 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use miette::{GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
 use remote::quoting;
 
-static SHIPPED: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults/external");
-    let mut files: Vec<_> = [root.clone(), root.join("rejected")]
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(folder).expect("the folder"))
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        .collect();
-    files.sort();
-    files.iter().map(|path| std::fs::read_to_string(path).expect("the file")).collect()
-});
+use crate::refusals;
+
+static SHIPPED: LazyLock<Vec<String>> =
+    LazyLock::new(|| refusals::texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults/external")));
 
 /// Reads it; if it is refused, draws the message, which reads every span.
 fn try_text(text: &str) {
@@ -26,18 +18,7 @@ fn try_text(text: &str) {
         Ok(file) => {
             file.with_examples().expect("examples were looked at");
         }
-        Err(rejection) => {
-            assert!(!rejection.problems().is_empty(), "{text:?}");
-            for problem in rejection.problems() {
-                assert!(!problem.message().is_empty() && !problem.help().is_empty(), "{problem:?}");
-            }
-            let mut drawn = String::new();
-            GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
-                .with_width(100)
-                .render_report(&mut drawn, &rejection)
-                .expect("drawn");
-            assert!(!drawn.contains("Failed to read contents"), "{drawn}");
-        }
+        Err(rejection) => refusals::is_told_whole(&rejection),
     }
 }
 

@@ -9,6 +9,7 @@ mod migrations;
 mod network;
 mod pods;
 mod processes;
+mod refusals;
 mod rejected;
 mod robustness;
 mod schema;

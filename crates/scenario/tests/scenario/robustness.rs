@@ -3,41 +3,18 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use miette::{GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
 use scenario::{Scenario, Source, parse, to_yaml};
 
-static SHIPPED: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let mut files: Vec<_> = [root.clone(), root.join("rejected")]
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        .collect();
-    files.sort();
-    files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
-});
+use crate::refusals;
+
+static SHIPPED: LazyLock<Vec<String>> =
+    LazyLock::new(|| refusals::texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")));
 
 /// Reads it; if it is refused, draws the message, which reads every span.
 fn try_text(text: &str, overrides: &[(String, String)]) -> Option<Scenario> {
     let source = Source { name: "any.yaml".to_owned(), text: text.to_owned() };
-    match parse(&source, overrides) {
-        Ok(scenario) => Some(scenario),
-        Err(rejection) => {
-            assert!(!rejection.problems().is_empty());
-            for problem in rejection.problems() {
-                assert!(!problem.message().is_empty() && !problem.help().is_empty(), "{problem:?}");
-            }
-            let mut drawn = String::new();
-            GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
-                .with_width(100)
-                .render_report(&mut drawn, &rejection)
-                .unwrap();
-            assert!(!drawn.contains("Failed to read contents"), "{drawn}");
-            None
-        }
-    }
+    parse(&source, overrides).inspect_err(refusals::is_told_whole).ok()
 }
 
 fn survives(scenario: Scenario, seed: u64) {
