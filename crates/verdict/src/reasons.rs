@@ -9,7 +9,7 @@ use results::RunResult;
 use crate::mostly_errors::mostly_errors;
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
-/// nothing is known of the database. `scheduled` is how many faults the schedule has.
+/// nothing is known of the database, and an interrupted run is in doubt whatever it found. `scheduled` is how many faults the schedule has.
 pub(crate) fn verdict(
     result: &RunResult,
     scheduled: usize,
@@ -26,7 +26,7 @@ pub(crate) fn verdict(
     }
     faults_and_links(result, &mut parts);
     match interrupted {
-        Some(why) => parts.push((Verdict::Unknown, format!("the run ended early: {why}"))),
+        Some(_) => {}
         None => parts.extend((result.faults.len()..scheduled).map(never_struck)),
     }
     if let Some(why) = untold {
@@ -56,13 +56,15 @@ pub(crate) fn verdict(
     }
     let lab_lost_synced = result.faults.iter().any(|fault| fault.lab_lost_synced);
     let is_nothing_shown = lab_lost_synced || !result.lab.failed_rollbacks.is_empty();
-    let whole = match is_nothing_shown {
+    // Whoever interrupts a run asks for no verdict: its exit code is always that of `unknown`.
+    let whole = match is_nothing_shown || interrupted.is_some() {
         true => Verdict::Unknown,
         false => parts.iter().fold(Verdict::Pass, |verdict, (part, _)| verdict.and(*part)),
     };
     parts.retain(|(part, _)| *part != Verdict::Pass);
     parts.sort_by_key(|(part, _)| std::cmp::Reverse(*part));
     let mut reasons: Vec<String> = not_brought_back(result).collect();
+    reasons.extend(interrupted.map(|why| format!("the run ended early: {why}")));
     reasons.extend(parts.into_iter().map(|(_, reason)| reason));
     if lab_lost_synced {
         let why = "the lab lost synced data at a power-off, so this run shows nothing about the database";
@@ -210,6 +212,15 @@ mod tests {
         // One that was cut short says that instead.
         let (_, reasons) = verdict(&ended(100, 1), 2, Some("by a signal"), None);
         assert_eq!(reasons, ["the run ended early: by a signal"]);
+    }
+
+    #[test]
+    fn an_interrupted_run_is_in_doubt_and_names_what_was_found_until_then() {
+        let mut result = ended(100, 1);
+        result.checks = vec![CheckResult::new("kv", Verdict::Fail, "lost")];
+        assert_eq!(verdict(&result, 0, None, None).0, Verdict::Fail);
+        let reasons = ["the run ended early: by a signal", "check kv: lost"].map(str::to_owned);
+        assert_eq!(verdict(&result, 0, Some("by a signal"), None), (Verdict::Unknown, reasons.into()));
     }
 
     #[test]

@@ -86,7 +86,8 @@ fn delays_that_are_nine_tenths_of_what_was_asked_are_found_out() {
 #[test]
 fn a_partition_that_lets_one_packet_of_fifty_through_is_found_out() {
     let _turn = beside_others();
-    let Some(desk) = Desk::with_a_lab("a_partition_that_lets_one_packet_of_fifty_through_is_found_out") else {
+    let Some(desk) = Desk::with_a_lab("a_partition_that_lets_one_packet_of_fifty_through_is_found_out")
+    else {
         return;
     };
     let finished = run(&desk, &scenario("", &[CUT]), &["--plant", "leak-packets"]);

@@ -8,11 +8,8 @@ use crate::holdfast::{Desk, arguments};
 use crate::turns::beside_others;
 
 /// No fault and little time: what the faults do to each workload is seen in the scenarios as they are shipped.
-const BRIEF: [&str; 3] = [
-    "--set=schedule=[{ phase: baseline, for: 3s }]",
-    "--set=expect={ errors: 0 }",
-    "--set=database.nodes=2",
-];
+const BRIEF: [&str; 3] =
+    ["--set=schedule=[{ phase: baseline, for: 3s }]", "--set=expect={ errors: 0 }", "--set=database.nodes=2"];
 
 #[track_caller]
 fn passes(scenario: &str, more: &[&str], check: &str, operations: &[&str]) -> Option<Value> {
@@ -229,11 +226,8 @@ fn the_scenario_of_convergence_reads_every_replica_for_itself() {
 
 #[test]
 fn a_volume_is_measured_without_a_database_and_every_block_read_back() {
-    let few = [
-        "--set=database.nodes=1",
-        "--set=loads.0.options.count=200",
-        "--set=loads.0.options.random=50",
-    ];
+    let few =
+        ["--set=database.nodes=1", "--set=loads.0.options.count=200", "--set=loads.0.options.random=50"];
     let operations = ["sequential-write", "sequential-read", "cached-read", "random-write", "random-read"];
     let Some(result) = passes("rawio", &few, "register", &operations) else { return };
     let load = &result["loads"][0];
