@@ -25,6 +25,11 @@ const LEAST: Duration = Duration::from_secs(1);
 /// What a node may be seen to use above its limit: ticks of 10 ms, periods, and its init, which reaps.
 const ABOVE: f64 = 1.1;
 const ABOVE_PROCESSORS: f64 = 0.05;
+/// The kernel counts a limit in microseconds of a period, and takes none of less than 1 ms.
+const LEAST_LIMIT: f64 = 0.01;
+const ROUNDED_BY: f64 = 1e-4;
+/// A node that needs this share of what it used under the pressure does as much as then: no two times are alike.
+const AS_MUCH: f64 = 0.8;
 
 /// A node's meters at a moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,9 +106,10 @@ impl Pressed {
         }
     }
 
-    /// Whether the kernel holds the node to what is to be left to it, and not to a limit of its own.
+    /// Whether the kernel holds the node to what is to be left to it, or to less, and not to a limit of its own, which may be
+    /// little more.
     fn is_limit_of(&self, meter: &Meter) -> bool {
-        meter.limit.is_some_and(|limit| limit <= self.left * ABOVE + ABOVE_PROCESSORS)
+        meter.limit.is_some_and(|limit| limit <= self.left.max(LEAST_LIMIT) + ROUNDED_BY)
     }
 
     /// What was used all the time it stood.
@@ -173,11 +179,18 @@ impl Pressed {
             "afterwards {node} used {used:.2} processors in {time_s:.1} s and was throttled {times} times"
         );
         // A node that uses less than under the pressure may need no more.
-        let as_before = pressed.filter(|pace| used >= pace.processors);
+        let as_before = pressed.filter(|pace| used >= pace.processors * AS_MUCH);
         let due = as_before.map_or(0.0, |pace| pace.held_up_per_s * time_s);
         match () {
             // A limit of its own may hold it up as well, above what was left to it.
             () if used > self.left * ABOVE + ABOVE_PROCESSORS => receipt(Verdict::Pass, what),
+            // Steady work may fit into a limit that is still there.
+            () if self.is_limit_of(ended) => {
+                receipt(Verdict::Fail, format!("{what}; it still has no more than the fault left to it"))
+            }
+            () if times > 0 && ended.limit.is_some() => {
+                receipt(Verdict::Unknown, format!("{what}, which a limit of its own may have done"))
+            }
             () if times > 0 => receipt(Verdict::Fail, what),
             () if due >= DUE_MIN => {
                 receipt(Verdict::Pass, format!("{what}; at the fault's rate it would be {due:.0} times"))
@@ -219,7 +232,8 @@ mod tests {
         let pressed = Pressed { node: "n1".to_owned(), left: 0.4 };
         let (began, ended) = meters(seconds, used_ms, held_up);
         assert_eq!(pressed.judge(Some(&began), Some(&ended)).verdict, expected, "{used_ms} {held_up}");
-        let seen = pressed.judge_healing(None, Some(&began), Some(&ended)).verdict;
+        let lifted = with_limit(&ended, None);
+        let seen = pressed.judge_healing(None, Some(&began), Some(&lifted)).verdict;
         assert_eq!(seen, healed, "{used_ms} {held_up}");
     }
 
@@ -242,6 +256,11 @@ mod tests {
         };
         assert_eq!(judged(Some(0.4), Some(0.4)), Verdict::Pass);
         assert_eq!(judged(Some(2.0), Some(2.0)), Verdict::Unknown, "its own");
+        assert_eq!(
+            judged(Some(0.44), Some(0.44)),
+            Verdict::Unknown,
+            "its own, of which a tenth was to be taken"
+        );
         assert_eq!(judged(None, None), Verdict::Unknown, "none");
         assert_eq!(judged(Some(0.4), Some(2.0)), Verdict::Unknown, "it was lifted before its time");
     }
@@ -255,19 +274,34 @@ mod tests {
         let pressed = Pressed { node: "n1".to_owned(), left: 0.4 };
         let judged = |pace: Option<Pace>, used_ms: u64, held_up: u64| {
             let (began, ended) = meters(2, used_ms, held_up);
-            pressed.judge_healing(pace, Some(&began), Some(&ended)).verdict
+            pressed.judge_healing(pace, Some(&began), Some(&with_limit(&ended, None))).verdict
         };
         let (began, ended) = meters(10, 3_000, 90);
         let often = began.pace_until(&ended);
         assert_eq!(often, Some(Pace { processors: 0.3, held_up_per_s: 9.0 }));
         assert_eq!(judged(often, 0, 0), Verdict::Unknown, "it does nothing");
-        assert_eq!(judged(often, 500, 0), Verdict::Unknown, "it does less than under the pressure");
+        assert_eq!(judged(often, 400, 0), Verdict::Unknown, "it does less than under the pressure");
+        assert_eq!(judged(often, 590, 0), Verdict::Pass, "it does as much, as far as two times are alike");
         assert_eq!(judged(often, 700, 0), Verdict::Pass, "under the pressure it was held up for so much");
         assert_eq!(judged(often, 700, 3), Verdict::Fail);
         assert_eq!(judged(often, 1_500, 0), Verdict::Pass);
         let (began, ended) = meters(10, 3_000, 2);
         assert_eq!(judged(began.pace_until(&ended), 700, 0), Verdict::Unknown, "it was hardly ever held up");
         assert_eq!(judged(None, 700, 0), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_limit_that_the_kernel_still_has_is_found_out_and_a_limit_of_the_nodes_own_is_none_of_the_faults() {
+        let pressed = Pressed { node: "n1".to_owned(), left: 0.4 };
+        let pace = Some(Pace { processors: 0.3, held_up_per_s: 9.0 });
+        let judged = |held_up: u64, limit: Option<f64>| {
+            let (began, ended) = meters(2, 700, held_up);
+            pressed.judge_healing(pace, Some(&began), Some(&with_limit(&ended, limit))).verdict
+        };
+        assert_eq!(judged(0, Some(0.4)), Verdict::Fail, "its work fits into it now");
+        assert_eq!((judged(0, Some(0.5)), judged(0, None)), (Verdict::Pass, Verdict::Pass));
+        assert_eq!(judged(3, Some(0.5)), Verdict::Unknown, "its own may have held it up");
+        assert_eq!(judged(3, None), Verdict::Fail);
     }
 
     #[test]

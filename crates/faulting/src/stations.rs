@@ -57,7 +57,7 @@ impl Station {
     #[must_use]
     pub fn is_there(&self, datacentre: &Datacentre) -> bool {
         match self.stands_on {
-            StandsOn::Node(vm, init) => datacentre.vms[vm].init_pid() == init,
+            StandsOn::Node(vm, init) => datacentre.vms[vm].init_pid_on_network() == init,
             StandsOn::Host(host) => datacentre.hosts[host].is_on(),
             StandsOn::Clients => true,
         }

@@ -120,6 +120,8 @@ struct Boot {
     number: u64,
     node: Arc<lab::Node>,
     port: PortId,
+    /// Whether its power-off has begun.
+    is_cut_off: bool,
     /// Of a virtual disk.
     mount: Option<Mount>,
 }
@@ -201,7 +203,7 @@ impl Vm {
         let mut state = self.state();
         state.boots += 1;
         state.host = host;
-        state.boot = Some(Boot { number: state.boots, node, port, mount });
+        state.boot = Some(Boot { number: state.boots, node, port, is_cut_off: false, mount });
         let told = self.tell_the_way_in(&state);
         drop(state);
         if told.is_err() {
@@ -283,7 +285,10 @@ impl Vm {
     /// # Errors
     /// When the fabric is gone.
     pub fn cut_off(&self) -> Result<(), VmError> {
-        let port = self.state().boot.as_ref().map(|boot| boot.port);
+        let port = self.state().boot.as_mut().map(|boot| {
+            boot.is_cut_off = true;
+            boot.port
+        });
         let detached = port.map_or(Ok(()), |port| self.network.fabric.detach(port));
         detached.map_err(|source| VmError::Network { node: self.name.clone(), source })
     }

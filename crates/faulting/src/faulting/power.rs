@@ -59,13 +59,14 @@ impl StandingFault for StandingPowerOff {
             let has_looked = self.has_looked.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = has_looked.recv_timeout(SILENCE_HEARD_WITHIN + faulting.longest_delay * 2);
         }
-        for standing in faulting.standing.values_mut() {
-            standing.gets_power(number, &self.hosts);
-        }
         for host in &self.hosts {
             if let Err(error) = faulting.datacentre.power_on_host(*host) {
                 faulting.events.warn(format!("power-on: {error}"), "the lab is broken; report this");
             }
+        }
+        // Last, so that the time that giving power takes does not count for those that end at the same moment.
+        for standing in faulting.standing.values_mut() {
+            standing.gets_power(number, &self.hosts);
         }
         let mended_s = faulting.mended_now(number);
         faulting.platform.returned(&self.hosts);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Lie, ReceiptOf, Role, Struck, pick};
-use history::Verdict;
+use history::{Receipt, Verdict};
 use platform::Holder;
 use scenario::{Fault, NodeTarget, ProcessDeed, ProcessFault};
 
@@ -203,9 +203,8 @@ impl Faulting {
 
     /// Stopped processes go on.
     fn let_go_on(&mut self, number: usize, mut standing: StandingProcesses, patience: Duration) {
-        if let Some(watch) = standing.watch.take() {
-            self.stood_teller()(number, watch.finish());
-        }
+        let stood = standing.watch.take().map_or_else(unwatched, StopWatch::finish);
+        self.stood_teller()(number, stood);
         let last = standing.onlooker.targets_now(&standing.before);
         standing.onlooker.vm.resume_processes(standing.holder);
         let mended_s = self.may_run_again(number, &standing);
@@ -243,6 +242,12 @@ impl Faulting {
         };
         pick(role, self.platform.leader_by_asking(), &on, self.seed, number)
     }
+}
+
+/// What is known of stopped processes that nobody could watch: their first look alone does not show that they stayed so.
+fn unwatched() -> Receipt {
+    let what = "throughout the fault: the stopped processes were not observed".to_owned();
+    Receipt { verdict: Verdict::Unknown, evidence: vec![what] }
 }
 
 /// A target as the report has it: `leader (kill, etcd alone)`.

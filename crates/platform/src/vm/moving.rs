@@ -99,6 +99,13 @@ impl Vm {
         path
     }
 
+    /// Process number of its init in the lab, until its power-off begins: that takes it off the network first, and its init may
+    /// end long after, where many nodes lose their power at once.
+    #[must_use]
+    pub fn init_pid_on_network(&self) -> Option<u32> {
+        self.state().boot.as_ref().filter(|boot| !boot.is_cut_off).map(|boot| boot.node.init_pid())
+    }
+
     /// The number of the boot that it is in; none while it is off.
     pub(crate) fn boot_number(&self) -> Option<u64> {
         self.state().boot.as_ref().map(|boot| boot.number)
