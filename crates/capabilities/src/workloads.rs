@@ -164,7 +164,7 @@ macro_rules! options {
         static $table: OptionTable = OptionTable {
             workload: $workload,
             fields: &plain(
-                concat!("the options of ", $workload),
+                concat!("the map `options` of ", $workload),
                 &[$(optional($name, $shape, concat!($meaning $(, "; default ", $absent)?))),*],
             ),
             defaults: &[$($(($name, $absent),)?)*],

@@ -1,11 +1,17 @@
-//! The words of the glossary page of the guide, for `holdfast explain`.
+//! The words of two pages of the guide, for `holdfast explain`: of the glossary, and of other systems.
 //!
-//! Reads the page itself, which is the only place where they stand.
+//! Reads the pages themselves, which are the only places where they stand.
 
-/// The page.
+/// The glossary.
 const PAGE: &str = include_str!("../../../docs/guide/glossary.md");
+/// The head of its table.
+const HEAD: &str = "| word | meaning |";
+/// The page with the words of other systems.
+const OTHER_SYSTEMS: &str = include_str!("../../../docs/guide/published-reports.md");
+/// The head of their table.
+const OTHER_SYSTEMS_HEAD: &str = "| there | here |";
 
-/// A row of its table.
+/// A row of a table.
 pub struct Term {
     /// The words it explains: one, or several that are used alike.
     pub words: Vec<&'static str>,
@@ -13,17 +19,31 @@ pub struct Term {
     pub meaning: &'static str,
 }
 
-/// Every row.
+/// Every row of the glossary.
 pub fn terms() -> impl Iterator<Item = Term> {
-    let cells = |line: &'static str| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ");
-    let rows = PAGE.lines().skip_while(|line| !line.starts_with("|---")).filter_map(cells);
-    rows.map(|(words, meaning)| Term { words: words.split(", ").collect(), meaning })
+    rows(PAGE, HEAD)
 }
 
 /// What a word means, whatever its case.
 pub fn meaning(word: &str) -> Option<&'static str> {
+    of(word, terms())
+}
+
+/// What a word of another system is called here, whatever its case.
+pub fn here(word: &str) -> Option<&'static str> {
+    of(word, rows(OTHER_SYSTEMS, OTHER_SYSTEMS_HEAD))
+}
+
+fn of(word: &str, mut terms: impl Iterator<Item = Term>) -> Option<&'static str> {
     let is_it = |term: &Term| term.words.iter().any(|known| known.eq_ignore_ascii_case(word));
-    terms().find(is_it).map(|term| term.meaning)
+    terms.find(is_it).map(|term| term.meaning)
+}
+
+/// The rows below a table's head and the line under it.
+fn rows(page: &'static str, head: &'static str) -> impl Iterator<Item = Term> {
+    let cells = |line: &'static str| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ");
+    let rows = page.lines().skip_while(move |line| *line != head).skip(2).map_while(cells);
+    rows.map(|(words, meaning)| Term { words: words.split(", ").collect(), meaning })
 }
 
 #[cfg(test)]
@@ -43,9 +63,23 @@ mod tests {
 
     #[test]
     fn words_of_messages_and_reports_are_explained() {
-        for word in ["place", "link", "p99", "throughput", "baseline", "Quorum"] {
+        for word in ["place", "link", "p99", "throughput", "baseline", "Quorum", "unknown", "open loop"] {
             assert!(meaning(word).is_some(), "{word}");
         }
         assert_eq!(meaning("no-such-word"), None);
+    }
+
+    #[test]
+    fn words_of_other_systems_are_read_and_none_stands_twice_or_in_the_glossary_too() {
+        let known = || rows(OTHER_SYSTEMS, OTHER_SYSTEMS_HEAD).flat_map(|term| term.words);
+        let words: std::collections::BTreeSet<&str> = known().collect();
+        assert_eq!(words.len(), known().count());
+        let twice: Vec<&&str> = words.iter().filter(|word| meaning(word).is_some()).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+        for word in ["vMotion", "Anti-affinity", "FTT", "DRBD", "PTP", "tpc-c", "NoSQLBench"] {
+            assert!(here(word).is_some(), "{word}");
+        }
+        assert!(here("matrix of configurations").is_some_and(|here| here.starts_with("`matrix`")));
+        assert_eq!(here("no-such-word"), None);
     }
 }

@@ -6,12 +6,16 @@ use placement::{Bond, Cluster, Group, Obstacle, Rule, Strength};
 use scenario::node_name;
 use scenario::units::format_size;
 
-/// What stands against hosts, those with the same taken together.
+/// Of hosts with the same obstacle, so many are named.
+const NAMED_HOSTS: usize = 3;
+
+/// What stands against hosts, those with the same taken together. Where a rule excludes many hosts, the nodes there are left out.
 #[must_use]
 pub fn obstacles_in_words(obstacles: &[(usize, Obstacle)], cluster: &Cluster) -> String {
     let mut hosts: BTreeMap<Obstacle, Vec<String>> = BTreeMap::new();
     for (host, obstacle) in obstacles {
-        hosts.entry(*obstacle).or_default().push(cluster.hosts[*host].path.join("/"));
+        let path = cluster.hosts[*host].path.join("/");
+        hosts.entry(told_for_all(*obstacle, obstacles)).or_default().push(path);
     }
     let told = |(obstacle, hosts): (&Obstacle, &Vec<String>)| {
         let named = match hosts.as_slice() {
@@ -23,6 +27,15 @@ pub fn obstacles_in_words(obstacles: &[(usize, Obstacle)], cluster: &Cluster) ->
         format!("{named}: {}", in_words(*obstacle, cluster))
     };
     hosts.iter().map(told).collect::<Vec<_>>().join("; ")
+}
+
+/// A rule that excludes more hosts than are named is the same obstacle on all of them, whichever node runs there.
+fn told_for_all(obstacle: Obstacle, all: &[(usize, Obstacle)]) -> Obstacle {
+    let Obstacle::Rule { rule, .. } = obstacle else { return obstacle };
+    let is_same =
+        |(_, of): &&(usize, Obstacle)| matches!(of, Obstacle::Rule { rule: other, .. } if *other == rule);
+    let count = all.iter().filter(is_same).count();
+    if count > NAMED_HOSTS { Obstacle::Rule { rule, with: None } } else { obstacle }
 }
 
 fn in_words(obstacle: Obstacle, cluster: &Cluster) -> String {
@@ -69,5 +82,38 @@ fn nodes(vms: &[usize]) -> String {
             format!("{}, {}, {} and {} more", node_name(*one), node_name(*two), node_name(*three), rest.len())
         }
         few => few.iter().map(|vm| node_name(*vm)).collect::<Vec<_>>().join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement::{Capacity, Host};
+
+    use super::*;
+
+    #[test]
+    fn a_rule_that_excludes_many_hosts_is_told_once_and_one_that_excludes_few_with_the_nodes_there() {
+        let host = |name: &str| Host {
+            path: ["dc1", "a", name].map(str::to_owned).to_vec(),
+            capacity: Capacity::default(),
+            is_on: true,
+        };
+        let apart = Bond::Apart { vms: (0..5).collect(), by: Group::Host };
+        let cluster = Cluster {
+            hosts: ["h1", "h2", "h3", "h4", "h5"].map(host).to_vec(),
+            vms: Vec::new(),
+            rules: vec![Rule { bond: apart, strength: Strength::Must }],
+        };
+        let in_the_way = |host: usize| (host, Obstacle::Rule { rule: 0, with: Some(host) });
+        let many: Vec<(usize, Obstacle)> = (1..5).map(in_the_way).collect();
+        assert_eq!(
+            obstacles_in_words(&many, &cluster),
+            "dc1/a/h2, dc1/a/h3, dc1/a/h4 and 1 more: n1, n2, n3 and 2 more must not share a host"
+        );
+        assert_eq!(
+            obstacles_in_words(&many[..2], &cluster),
+            "dc1/a/h2: n1, n2, n3 and 2 more must not share a host, and n2 is there; dc1/a/h3: n1, n2, \
+             n3 and 2 more must not share a host, and n3 is there"
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use history::BASELINE;
 use measure::recovery::SUSTAINED_SECONDS_MIN;
 use measure::warnings::{BASELINE_SECONDS_MIN, Percentile};
-use scenario::{Load, Scenario};
+use scenario::{Fault, Load, Phase, Scenario, Takes};
 
 /// Recovery takes some time of its own before it can be sustained; less than this after healing is seldom enough.
 const AFTER_HEALING: Duration = Duration::from_secs(SUSTAINED_SECONDS_MIN + 2);
@@ -83,7 +83,7 @@ fn after_last_fault(scenario: &Scenario) -> Option<TooShort> {
     let (mut now, mut last) = (Duration::ZERO, None);
     for phase in &scenario.schedule {
         for fault in &phase.faults {
-            let healed = now + fault.length.map_or(phase.length, |length| fault.at + length);
+            let healed = now + over(fault, phase);
             last = last.max(Some((healed, phase.name.clone())));
         }
         now += phase.length;
@@ -91,6 +91,16 @@ fn after_last_fault(scenario: &Scenario) -> Option<TooShort> {
     let (healed, phase) = last?;
     let length = now.saturating_sub(healed);
     (length < AFTER_HEALING).then_some(TooShort::AfterLastFault { phase, length, needed: AFTER_HEALING })
+}
+
+/// When a fault is over, from the start of its phase. A migration takes no `for` and ends by itself; what it leaves of a guest's clock
+/// stays until the phase ends.
+fn over(fault: &Fault, phase: &Phase) -> Duration {
+    match (fault.length, fault.action.takes()) {
+        (Some(length), _) => fault.at + length,
+        (None, Takes::Pause(migration)) if !migration.has_guest_clock => fault.at,
+        (None, _) => phase.length,
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +122,17 @@ mod tests {
         let whole = "{ phase: baseline, for: 4s }, { phase: fault, for: 8s, faults: [{ power-off: { host: leader }, for: 2s }] }";
         assert_eq!(of(whole), []);
         assert_eq!(of("{ phase: baseline, for: 1s }"), []);
+    }
+
+    #[test]
+    fn a_migration_is_over_before_its_phase_ends_but_for_a_guests_clock() {
+        let moves = |clock: &str| {
+            let fault = format!("{{ migrate: {{ of: leader, clock: {clock} }} }}");
+            of(&format!("{{ phase: baseline, for: 4s }}, {{ phase: moves, for: 30s, faults: [{fault}] }}"))
+        };
+        assert_eq!(moves("host"), []);
+        let lags = moves("guest");
+        assert!(matches!(&lags[..], [TooShort::AfterLastFault { .. }]), "{lags:?}");
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub(crate) fn resolve(documents: &[LinkDocument], places: &Places, findings: &mu
             } else {
                 format!("a link between `{from}` and `{to}`, one of which contains the other")
             };
-            let help = "name two places that share no host; within a place there is neither delay nor rate";
+            let help = "name two places that share no host; a rate for all that one place sends and \
+                        receives, such as a host's network card, is an entry of `edges`";
             findings.add("bad-link", other.at, message, "the same place, or a part of it", help);
             continue;
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use model::practice::{LAYOUT_RULES, MACHINE_RULES};
 use scenario::explain::{Explanation, Key};
 
+use crate::commands::engines::not_carried;
 use crate::commands::faults;
 use crate::commands::list::description;
 use crate::exit::Exit;
@@ -19,11 +20,14 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
     let named = things(word);
     let mut explanations = scenario::explain::explain(word);
     if word == scenario::explain::ENGINE {
-        explanations.extend(capabilities::file::explain());
+        explanations.extend(engine_file());
+    } else if let Some((scenario::explain::ENGINE, key)) = word.split_once('.') {
+        explanations = capabilities::file::words(key);
     } else if explanations.is_empty() {
         explanations = capabilities::file::words(word);
     }
     let meaning = glossary::meaning(word);
+    let here = glossary::here(word);
     let shipped = shipped(word);
     let command_file = remote::named(word);
     if word == COMMAND_FILE {
@@ -35,6 +39,7 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
         && named.is_empty()
         && explanations.is_empty()
         && meaning.is_none()
+        && here.is_none()
         && shipped.is_none()
     {
         let hint = nearest(word).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -45,6 +50,9 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
     }
     if let Some(meaning) = meaning {
         printed!("{word}: in the glossary\n  {meaning}\n");
+    }
+    if let Some(here) = here {
+        printed!("{word}: a word of other systems; here it is\n  {here}\n");
     }
     if let Some((path, description)) = shipped {
         let path = path.display();
@@ -76,9 +84,10 @@ fn shipped(word: &str) -> Option<(PathBuf, String)> {
 
 /// Engines, workloads, checks and rules of that name.
 fn things(word: &str) -> Vec<(&'static str, String)> {
-    let engines = engine::registry::engines().iter().map(|entry| ("an engine", entry.name, entry.summary()));
-    let workloads = workload::all().iter().map(|entry| ("a workload", entry.name(), entry.facts().summary));
-    let named = engines.chain(workloads).filter(|(_, name, _)| *name == word);
+    let engines = engine::registry::engines().iter().filter(|entry| entry.name == word);
+    let engines = engines.map(|entry| ("an engine", of_engine(entry)));
+    let workloads = workload::all().iter().filter(|entry| entry.name() == word);
+    let workloads = workloads.map(|entry| ("a workload", entry.facts().summary.to_owned()));
     let checks = check::CHECKS.iter().filter(|entry| entry.name == word).map(|entry| {
         let workloads: Vec<&str> = entry.workloads().collect();
         let judged = match workloads.as_slice() {
@@ -94,7 +103,27 @@ fn things(word: &str) -> Vec<(&'static str, String)> {
     let rules = rules().filter(|(id, ..)| *id == word).map(|(_, source, remedy)| {
         ("a rule of best practice", format!("{remedy}\n  recommended by: {source}"))
     });
-    named.map(|(what, _, meaning)| (what, meaning.to_owned())).chain(checks).chain(rules).collect()
+    engines.chain(workloads).chain(checks).chain(rules).collect()
+}
+
+/// What an engine is, what was tested of it, and what it cannot carry.
+fn of_engine(engine: &engine::EngineFacts) -> String {
+    let tested = engine.tested().into_iter();
+    let refused = capabilities::named(engine.name).map(not_carried).unwrap_or_default();
+    let summary = std::iter::once(engine.summary().to_owned());
+    summary.chain(tested).chain(refused).collect::<Vec<String>>().join("\n  ")
+}
+
+/// Of an engine file the keys at its top and the names in its templates; what is within a key is explained when it is asked for.
+fn engine_file() -> Vec<Explanation> {
+    let mut explanations = capabilities::file::explain();
+    let names = explanations.pop();
+    explanations.truncate(1);
+    if let Some(whole) = explanations.first_mut() {
+        whole.examples = ["processes", "ready"].map(|key| format!("holdfast explain engine.{key}")).to_vec();
+    }
+    explanations.extend(names);
+    explanations
 }
 
 /// Name, source and remedy of every rule that `check` and `doctor` hold a site or a machine against.
@@ -132,4 +161,26 @@ fn nearest(word: &str) -> Option<&'static str> {
     let of_program = workloads.chain(checks).chain(commands).chain(rules().map(|(id, ..)| id));
     let words = scenario::explain::words().into_iter().chain(of_program);
     scenario::explain::nearest(word, words.chain(glossary::terms().flat_map(|term| term.words)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_file_is_told_at_its_top_and_each_key_has_its_own_explanation() {
+        let paths: Vec<String> = engine_file().into_iter().map(|one| one.path).collect();
+        assert_eq!(paths, ["the whole engine file", "names in templates"]);
+        for key in &engine_file()[0].keys {
+            assert!(!capabilities::file::words(key.name).is_empty(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn an_engine_is_told_with_what_it_cannot_carry() {
+        let things = things("cockroachdb");
+        let [(what, told)] = &things[..] else { panic!("{things:?}") };
+        assert_eq!(*what, "an engine");
+        assert!(told.contains("not run here") && told.contains("not tpcc: "), "{told}");
+    }
 }

@@ -14,6 +14,8 @@ use super::{beside, counted};
 const NAMED_PAIRS: usize = 6;
 /// Of single failures with the same outcome, so many are named.
 const NAMED_SINGLES: usize = 40;
+/// Of hosts that hold several copies of the same data, so many are named.
+const NAMED_HOSTS: usize = 3;
 /// Where what failed stands.
 const LABEL: usize = 44;
 
@@ -40,9 +42,7 @@ pub(super) fn survival(paper: &Analysis) -> Vec<String> {
     if !paper.planned.is_empty() {
         lines.push(String::new());
         lines.push("  faults of the schedule".to_owned());
-        for planned in &paper.planned {
-            lines.extend(scheduled(paper, planned));
-        }
+        lines.extend(schedule(paper));
     }
     lines
 }
@@ -89,8 +89,13 @@ fn volumes(deployment: &Deployment) -> String {
         mirrored.components.len(),
         mirrors.join(", ")
     );
-    for shared in crowded(deployment) {
-        text.push_str(&copies_on(deployment, &shared));
+    let crowded = crowded(deployment);
+    for shared in crowded.iter().take(NAMED_HOSTS) {
+        text.push_str(&copies_on(deployment, shared));
+    }
+    let rest = crowded.len().saturating_sub(NAMED_HOSTS);
+    if rest > 0 {
+        text.push_str(&counted(rest, "more host holds several. ", "more hosts hold several. "));
     }
     text
 }
@@ -251,7 +256,20 @@ fn told(paper: &Analysis, what: &str, smallest: &Smallest) -> String {
     }
 }
 
-fn scheduled(paper: &Analysis, planned: &JudgedFault) -> Vec<String> {
+/// Faults of the schedule; those that follow each other and read the same are counted.
+fn schedule(paper: &Analysis) -> Vec<String> {
+    let told: Vec<(String, String)> = paper.planned.iter().map(|planned| scheduled(paper, planned)).collect();
+    let mut lines = Vec::new();
+    for same in told.chunk_by(|one, next| one == next) {
+        let (head, tail) = &same[0];
+        let times = if same.len() > 1 { format!(", {} times", same.len()) } else { String::new() };
+        lines.extend(beside(&format!("{head}{times}  "), LABEL, tail));
+    }
+    lines
+}
+
+/// A fault, and what it leaves.
+fn scheduled(paper: &Analysis, planned: &JudgedFault) -> (String, String) {
     let head = format!("    {}: {}", planned.phase, planned.what);
     let tail = match &planned.judgement {
         Judgement::Worst { failures, outcome } => {
@@ -262,5 +280,5 @@ fn scheduled(paper: &Analysis, planned: &JudgedFault) -> Vec<String> {
         }
         Judgement::NotOnPaper(why) => format!("not judged: {why}"),
     };
-    beside(&format!("{head}  "), LABEL, &tail)
+    (head, tail)
 }

@@ -85,6 +85,24 @@ fn a_host_with_a_replica_and_the_mirror_of_another_is_named() {
 }
 
 #[test]
+fn long_lists_are_cut_and_faults_that_read_alike_are_counted() {
+    let desk = Desk::new();
+    std::fs::write(desk.path().join("many.yaml"), include_str!("many_nodes.yaml")).expect("a scenario");
+    let many = desk.run(&["check", "many.yaml"]);
+    many.ends_with(0);
+    let unfolded = many.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "with it. 5 more hosts hold several.",
+        "n6 stays off after the loss of",
+        "and 2 more that stay off after the loss of a host",
+        "fault: power-off, 4 times",
+    ] {
+        assert!(unfolded.contains(words), "no `{words}` in\n{}", many.stdout);
+    }
+    assert!(!unfolded.contains("n7 stays off"), "{}", many.stdout);
+}
+
+#[test]
 fn this_machine_is_held_against_best_practice_with_and_without_a_scenario() {
     let desk = Desk::new();
     let alone = desk.run(&["check", "--this-host"]);

@@ -13,7 +13,8 @@ pub(crate) static LOAD: Fields = plain(
         required(
             "clients",
             Shape::Count { least: 1, most: 100_000 },
-            "number of concurrent clients, each with its own connection",
+            "number of concurrent clients, each with its own connection; also needed beside a `sweep` or \
+             `ramp` of clients, which replaces it",
         ),
         optional("scale", Shape::Count { least: 1, most: 100_000 }, "scale factor; default 1"),
         optional("from", PLACE, "place of the clients; default the first leader's region"),
@@ -99,7 +100,7 @@ pub(crate) static SWEEP: Fields = choice(
         optional(
             "clients",
             Shape::List { of: &Shape::Count { least: 1, most: 100_000 }, least: 2, most: None },
-            "numbers of clients",
+            "numbers of clients, in place of the load's `clients`",
         ),
         optional("rate", Shape::List { of: &Shape::Rate, least: 2, most: None }, "rates"),
     ],
