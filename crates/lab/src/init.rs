@@ -202,7 +202,8 @@ impl Init {
                 self.lab.answer(&answer)
             }
             Request::Beat { number } => {
-                let stopped = self.struck.others(self.stopped.look(&mut self.orphans));
+                let stopped = self.stopped.look(|all, now| self.orphans.look(all, now));
+                let stopped = self.struck.others(stopped);
                 self.lab.answer(&Answer::Beat { number, stopped })
             }
             Request::Strike { number, strike } => {

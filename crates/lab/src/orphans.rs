@@ -141,7 +141,8 @@ mod tests {
         assert_eq!(orphans.ended(POSTMASTER, Some(libc::SIGKILL), now), None);
         let (mut orphans, now) = standing();
         orphans.excuse_family(PATRONI, &node(INIT));
-        assert!(orphans.ended(POSTMASTER, Some(libc::SIGKILL), now).is_some(), "it is no family of Patroni's");
+        let program = orphans.ended(POSTMASTER, Some(libc::SIGKILL), now);
+        assert!(program.is_some(), "it is not of that family");
     }
 
     #[test]

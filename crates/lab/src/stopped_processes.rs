@@ -1,13 +1,12 @@
 //! Which processes of a node a signal has stopped, as its init sees them in `/proc`.
 //!
 //! Owns the scan and how often it is made: with thousands of processes it would cost more than it is worth. Does not know
-//! who stopped them. Orphans are looked for in the same scan, and are `orphans`' business.
+//! who stopped them. Whoever else wants to see all processes is shown the same scan.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::orphans::Orphans;
 use crate::protocol::StoppedProcess;
 
 /// A scan is made again after so many times what the last one took: it costs 2 % of a processor at most.
@@ -21,13 +20,13 @@ pub(crate) struct StoppedProcesses {
 }
 
 impl StoppedProcesses {
-    /// The processes that stand still now, or stood still at the last scan where that is too recent for another. A scan is shown
-    /// to `orphans` as well.
-    pub(crate) fn look(&mut self, orphans: &mut Orphans) -> Vec<StoppedProcess> {
+    /// The processes that stand still now, or stood still at the last scan where that is too recent for another. `shown` gets all
+    /// processes of a scan, where one is made, and the moment.
+    pub(crate) fn look(&mut self, shown: impl FnOnce(&BTreeMap<i32, Stat>, Instant)) -> Vec<StoppedProcess> {
         let began = Instant::now();
         if self.next.is_none_or(|next| began >= next) {
             let all = all_processes();
-            orphans.look(&all, began);
+            shown(&all, began);
             self.seen = stopped_among(all);
             let took = began.elapsed().max(Duration::from_micros(1));
             self.next = Some(began + took * COST_SHARE);
