@@ -38,9 +38,9 @@ impl StoppedProcesses {
 /// All processes of the node by their numbers.
 pub(crate) fn all_processes() -> BTreeMap<i32, Stat> {
     let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     // A process that has ended meanwhile is none of them.
-    pids.filter_map(|pid: i32| Some((pid, Stat::of(pid)?))).collect()
+    pids.filter_map(|pid| Some((pid, Stat::of(pid)?))).collect()
 }
 
 fn stopped_among(all: BTreeMap<i32, Stat>) -> Vec<StoppedProcess> {
