@@ -227,8 +227,8 @@ pub trait Engine: Send + Sync {
     /// When no candidate answers, one of them already leads, or the chosen one does not take over in time.
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError>;
 
-    /// The processes of the database on `node` that signals ended, as its log tells them, the oldest first. Of processes that
-    /// the node's init does not reap itself nobody else knows.
+    /// The processes of the database on `node` that signals ended, as its logs tell them, the oldest of each log first. Of
+    /// processes that the node's init does not reap itself nobody else knows.
     fn killed_by_signals(&self, node: &dyn Node) -> Vec<Killed> {
         let _ = node;
         Vec::new()

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Instant;
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -22,8 +23,9 @@ use nix::unistd::Pid;
 
 use crate::beneath;
 use crate::furnishing::{Furnishing, FurnishingError, Limits, become_node_user, furnish};
+use crate::orphans::Orphans;
 use crate::protocol::{Answer, NodeSetUp, Request, VOLUME};
-use crate::stopped_processes::StoppedProcesses;
+use crate::stopped_processes::{StoppedProcesses, all_processes};
 use crate::struck_processes::StruckProcesses;
 use crate::supervisor::keep_standard_descriptors_only;
 use crate::volume_files::VolumeFiles;
@@ -84,6 +86,7 @@ pub fn main() -> Result<(), InitError> {
         processes: BTreeMap::new(),
         stopped: StoppedProcesses::default(),
         struck: StruckProcesses::default(),
+        orphans: Orphans::default(),
         _listener: listener,
     };
     init.serve(reader, &signals)
@@ -145,6 +148,7 @@ struct Init {
     processes: BTreeMap<i32, Process>,
     stopped: StoppedProcesses,
     struck: StruckProcesses,
+    orphans: Orphans,
     /// Without it no program could be started; the lab has another of the same.
     _listener: Option<OwnedFd>,
 }
@@ -198,11 +202,15 @@ impl Init {
                 self.lab.answer(&answer)
             }
             Request::Beat { number } => {
-                let stopped = self.struck.others(self.stopped.look());
+                let stopped = self.stopped.look(|all, now| self.orphans.look(all, now));
+                let stopped = self.struck.others(stopped);
                 self.lab.answer(&Answer::Beat { number, stopped })
             }
             Request::Strike { number, strike } => {
                 let pids = self.struck.strike(&strike);
+                if strike.signal == libc::SIGKILL {
+                    self.orphans.excuse(&pids);
+                }
                 let started = pids.iter().filter_map(|pid| self.processes.get(pid));
                 let processes = started.map(|process| process.number).collect();
                 self.lab.answer(&Answer::Struck { number, pids, processes })
@@ -216,6 +224,7 @@ impl Init {
             Request::Signal { process, signal } => {
                 let found = self.processes.iter().find(|(_, known)| known.number == process);
                 if let Some((pid, _)) = found {
+                    self.orphans.excuse_family(*pid, &all_processes());
                     // SAFETY: kill(2) takes no pointers. A process that has just ended is still ours to reap, so
                     // its number cannot belong to another.
                     unsafe { libc::kill(*pid, signal) };
@@ -275,11 +284,14 @@ impl Init {
                 Ok(_) | Err(nix::Error::EINTR) => continue,
                 Err(error) => return Err(error.into()),
             };
+            let killed_orphan = self.orphans.ended(pid.as_raw(), signal, Instant::now());
             // Anything else was an orphan that came to us as PID 1.
             if let Some(process) = self.processes.remove(&pid.as_raw()) {
                 let stdout = read_back(process.stdout)?;
                 let stderr = read_back(process.stderr)?;
                 self.lab.answer(&Answer::Exited { process: process.number, code, signal, stdout, stderr })?;
+            } else if let (Some(program), Some(signal)) = (killed_orphan, signal) {
+                self.lab.answer(&Answer::OrphanKilled { program, signal })?;
             }
         }
     }

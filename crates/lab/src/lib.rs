@@ -33,6 +33,7 @@ pub mod memory_groups;
 mod mounts;
 pub mod node;
 pub mod node_clock;
+mod orphans;
 pub mod patrol;
 pub mod probe;
 pub mod process_table;

@@ -540,6 +540,7 @@ fn listen(shared: &Shared, socket: UnixStream) {
                 known.signalled.extend(processes);
                 known.struck.insert(number, pids);
             }
+            Answer::OrphanKilled { program, signal } => known.killed.push(KilledProcess { program, signal }),
             Answer::Exited { process, code, signal, stdout, stderr } => {
                 let program = known.running.remove(&process).unwrap_or_default();
                 if let Some(signal) = signal.filter(|_| !known.signalled.remove(&process)) {

@@ -250,4 +250,11 @@ pub enum Answer {
         /// What it wrote to its standard error, where that was not logged.
         stderr: String,
     },
+    /// A stranger has killed a process that others had started and left behind.
+    OrphanKilled {
+        /// Its program's name, 15 bytes at most.
+        program: String,
+        /// The signal's number.
+        signal: i32,
+    },
 }

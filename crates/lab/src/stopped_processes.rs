@@ -1,8 +1,9 @@
 //! Which processes of a node a signal has stopped, as its init sees them in `/proc`.
 //!
 //! Owns the scan and how often it is made: with thousands of processes it would cost more than it is worth. Does not know
-//! who stopped them.
+//! who stopped them. Whoever else wants to see all processes is shown the same scan.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -19,11 +20,14 @@ pub(crate) struct StoppedProcesses {
 }
 
 impl StoppedProcesses {
-    /// The processes that stand still now, or stood still at the last scan where that is too recent for another.
-    pub(crate) fn look(&mut self) -> Vec<StoppedProcess> {
+    /// The processes that stand still now, or stood still at the last scan where that is too recent for another. `shown` gets all
+    /// processes of a scan, where one is made, and the moment.
+    pub(crate) fn look(&mut self, shown: impl FnOnce(&BTreeMap<i32, Stat>, Instant)) -> Vec<StoppedProcess> {
         let began = Instant::now();
         if self.next.is_none_or(|next| began >= next) {
-            self.seen = scan();
+            let all = all_processes();
+            shown(&all, began);
+            self.seen = stopped_among(all);
             let took = began.elapsed().max(Duration::from_micros(1));
             self.next = Some(began + took * COST_SHARE);
         }
@@ -31,18 +35,17 @@ impl StoppedProcesses {
     }
 }
 
-fn scan() -> Vec<StoppedProcess> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut stopped: Vec<StoppedProcess> = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        // A process that has ended meanwhile is not stopped.
-        .filter_map(|pid: i32| Some((pid, Stat::of(pid)?)))
-        .filter(|(_, stat)| stat.is_stopped && !is_of_a_visitor(stat.parent))
-        .map(|(pid, stat)| StoppedProcess { pid, program: stat.program })
-        .collect();
-    stopped.sort();
-    stopped
+/// All processes of the node by their numbers.
+pub(crate) fn all_processes() -> BTreeMap<i32, Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    // A process that has ended meanwhile is none of them.
+    pids.filter_map(|pid| Some((pid, Stat::of(pid)?))).collect()
+}
+
+fn stopped_among(all: BTreeMap<i32, Stat>) -> Vec<StoppedProcess> {
+    let stopped = all.into_iter().filter(|(_, stat)| stat.is_stopped && !is_of_a_visitor(stat.parent));
+    stopped.map(|(pid, stat)| StoppedProcess { pid, program: stat.program }).collect()
 }
 
 /// Whether a process descends from one that came into the node from outside, whose parent the node does not see: a person's
@@ -107,7 +110,7 @@ mod tests {
         let pid = nix::unistd::Pid::from_raw(one.id().cast_signed());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("stop it");
         nix::sys::wait::waitpid(pid, Some(nix::sys::wait::WaitPidFlag::WUNTRACED)).expect("it stops");
-        let seen: Vec<i32> = scan().into_iter().map(|process| process.pid).collect();
+        let seen: Vec<i32> = stopped_among(all_processes()).into_iter().map(|process| process.pid).collect();
         for child in [&mut one, &mut other] {
             child.kill().expect("end it");
             child.wait().expect("its end");

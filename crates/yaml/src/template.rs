@@ -28,6 +28,15 @@ enum Part {
     },
 }
 
+/// A part of a template without lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'t> {
+    /// Text as it stands.
+    Text(&'t str),
+    /// The name of a value.
+    Value(&'t str),
+}
+
 /// Which names a template may have, and what a mistake's remedy says of them.
 #[derive(Debug, Clone)]
 pub struct Names {
@@ -136,6 +145,15 @@ impl Template {
         self.parts.iter().filter_map(|part| match part {
             Part::Value(name) => Some(name.as_str()),
             Part::Text(_) | Part::List { .. } => None,
+        })
+    }
+
+    /// Its parts in their order, but for lists.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(Piece::Text(text)),
+            Part::Value(name) => Some(Piece::Value(name)),
+            Part::List { .. } => None,
         })
     }
 
@@ -360,6 +378,9 @@ mod tests {
         let read = |text: &str| Template::read(text, &names(), false).expect(text);
         let template = read("{node.name} {{x}} {ports.peer} {nodes: '{name}', join: ','}");
         assert_eq!(template.names().collect::<Vec<_>>(), ["node.name", "ports.peer"]);
+        let pieces: Vec<Piece<'_>> = template.pieces().collect();
+        let (name, port) = (Piece::Value("node.name"), Piece::Value("ports.peer"));
+        assert_eq!(pieces, [name, Piece::Text(" {x} "), port, Piece::Text(" ")]);
         assert_eq!(read("{node.name}").only_name(), Some("node.name"));
         assert_eq!(read("{node.name}x").only_name(), None);
     }

@@ -38,6 +38,8 @@ fn example(field: &Field) -> Option<String> {
         "field" => "role",
         "is" => "[leader]",
         "client" => "{ protocol: postgres, user: me, database: mine }",
+        "of" => "My database",
+        "line" => "\"ended: {process} by signal {signal}\"",
         "takes-writes" => "{ query: \"SELECT pg_is_in_recovery()\", is: [f] }",
         "claims" => "{ isolation: serializable }",
         "paper" => "{ commit: at-end, quorum: majority, elects: { timeout: 1s, heartbeat: 100ms } }",
@@ -298,7 +300,34 @@ pub(super) static PROCESS: Fields = plain(
             "texts in its log that report an unknown setting, so that the error message shows that line instead of \
              the last lines",
         ),
+        optional(
+            "killed",
+            Shape::List { of: &Shape::Map(&KILLED), least: 1, most: None },
+            "lines in its log that report a process that it started and a signal ended. Without them the lab sees \
+             only kills of processes that it started itself, and of servers in the background",
+        ),
         optional("stop", Shape::Word(SIGNALS), "the signal for a clean shutdown; default TERM"),
+    ],
+);
+
+/// The greatest number of a signal.
+pub(super) const MOST_SIGNALS: u64 = 64;
+
+pub(super) static KILLED: Fields = plain(
+    "lines about killed processes",
+    &[
+        required("of", Shape::Text, "the name of the database that the processes belong to, for messages"),
+        required(
+            "line",
+            Shape::Text,
+            "what such a line contains: text with `{process}` and `{signal}`, each once, and `{number}` for other \
+             numbers",
+        ),
+        optional(
+            "own-signals",
+            Shape::List { of: &Shape::Count { least: 1, most: MOST_SIGNALS }, least: 1, most: None },
+            "numbers of the signals with which the database ends such processes itself; lines with these are ignored",
+        ),
     ],
 );
 

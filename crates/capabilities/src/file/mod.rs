@@ -4,6 +4,7 @@
 //! has such a file hands its text in: nothing here reads one.
 
 pub mod image;
+mod killed;
 mod language;
 mod names;
 mod read;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use image::{ImageName, ImageSource};
+pub use killed::KilledLines;
 pub use language::{explain, json_schema, words};
 pub use names::{FOUNDING, LEADING};
 pub use read::read;
@@ -256,6 +258,8 @@ pub struct Process {
     pub ready: Ask,
     /// Texts of lines in its log by which it turns down a setting.
     pub turns_down: Vec<String>,
+    /// Lines in its log by which it tells that a signal has ended a process that it had started.
+    pub killed: Vec<KilledLines>,
     /// The signal that asks it to end.
     pub stop: StopSignal,
 }

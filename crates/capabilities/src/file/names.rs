@@ -8,6 +8,8 @@ use yaml::explain::{Explanation, Key};
 
 use yaml::template::Names;
 
+use super::killed::{NUMBER, PROCESS, SIGNAL};
+
 /// Where a template stands, which decides its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Context {
@@ -61,6 +63,11 @@ const OF_A_HAND_OVER: &[Entry] = &[
     ("to.name", "in `hand-over`: the node that is to lead"),
     ("to.identity", "in `hand-over`: what `roles.identity` is there"),
     ("from.name", "in `hand-over`: the node that leads"),
+];
+const OF_A_KILLED_PROCESS: &[Entry] = &[
+    (PROCESS, "in `killed`: how the line names the process, any text"),
+    (NUMBER, "in `killed`: any number, such as the process's"),
+    (SIGNAL, "in `killed`: the signal's number"),
 ];
 const FAMILIES: &[Entry] = &[
     ("program.NAME", "the path of a program of `find.programs`"),
@@ -131,12 +138,18 @@ pub(super) fn known(context: Context, programs: &[String], ports: &BTreeMap<Stri
     Names { values, lists, none: "nothing", advice: "", example: "node.name" }
 }
 
+/// The names of a line that tells of a killed process.
+pub(super) fn of_a_killed_process() -> Names {
+    let values = OF_A_KILLED_PROCESS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    Names { values, lists: Vec::new(), none: "nothing", advice: "", example: SIGNAL }
+}
+
 /// All names in words.
 pub(super) fn explained() -> Explanation {
     let value = |(name, meaning): &Entry| Key { name, required: false, holds: "a value".to_owned(), meaning };
     let list =
         |(name, _, meaning): &ListEntry| Key { name, required: false, holds: "a list".to_owned(), meaning };
-    let values = [OF_THE_MACHINE, FAMILIES, OF_A_NODE, OF_A_HAND_OVER].concat();
+    let values = [OF_THE_MACHINE, FAMILIES, OF_A_NODE, OF_A_HAND_OVER, OF_A_KILLED_PROCESS].concat();
     let lists = [LISTS_OF_A_NODE, LISTS_OF_A_START, LISTS_OF_A_SHELL].concat();
     Explanation {
         path: "names in templates".to_owned(),

@@ -25,6 +25,7 @@ mod asking;
 mod client;
 mod facts;
 mod image;
+mod killed;
 
 /// The name of the port that clients connect to.
 const CLIENT: &str = "client";

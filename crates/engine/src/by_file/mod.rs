@@ -8,6 +8,7 @@ mod clients;
 mod cql;
 mod find;
 mod images;
+mod killed;
 mod mongo;
 mod mysql;
 mod places;
@@ -30,8 +31,8 @@ use crate::installation::Installation;
 use crate::process::{GLANCE, LOG_LINES};
 use crate::processes::Processes;
 use crate::{
-    Cluster, Command, Configuration, Endpoint, Engine, EngineError, Isolation, Node, Promotion, RejoinMethod,
-    Rejoined, Roles, Signal,
+    Cluster, Command, Configuration, Endpoint, Engine, EngineError, Isolation, Killed, Node, Promotion,
+    RejoinMethod, Rejoined, Roles, Signal,
 };
 
 pub(crate) use find::{describe, find, install_into};
@@ -567,6 +568,11 @@ impl Engine for ByFile {
             }
             std::thread::sleep(GLANCE);
         }
+    }
+
+    fn killed_by_signals(&self, node: &dyn Node) -> Vec<Killed> {
+        let told = |process| killed::in_log_of(process, |log, mark| node.log_lines_with(log, mark));
+        self.file.processes.iter().flat_map(told).collect()
     }
 
     fn rejoin(&self, node: &dyn Node, leader: &dyn Node) -> Result<Rejoined, EngineError> {

@@ -111,3 +111,40 @@ fn a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt() {
     assert!(report.contains("which the scenario expects"), "the report does not tell it");
     contract::holds(&result);
 }
+
+/// How long a server must have been in the background before a stranger's kill of it counts, and more.
+const STANDS_FOR: Duration = Duration::from_secs(3);
+
+#[test]
+#[ignore = "second tier: Patroni may have to be fetched"]
+fn a_stranger_who_kills_what_patroni_has_started_is_named_and_leaves_the_verdict_unknown() {
+    let _turn = beside_others();
+    let desk = Desk::new();
+    let name = "a_stranger_who_kills_what_patroni_has_started_is_named_and_leaves_the_verdict_unknown";
+    if !desk.can_have_a_lab(name) {
+        return;
+    }
+    let quiet = QUIET.replace("hosts: 2", "hosts: 3").replace("postgres, nodes: 2", "patroni, nodes: 3");
+    std::fs::write(desk.path().join("quiet.yaml"), quiet).expect("a scenario");
+    let running = desk.start(&["run", "quiet.yaml", "--set", "schedule.0.for=20s"]);
+    if !running.says("phase baseline") {
+        let finished = running.wait();
+        assert!(finished.stderr.contains("patroni could not be installed"), "{}", finished.stderr);
+        eprintln!("skipped: {name}: no patroni is here, and none can be fetched");
+        return;
+    }
+    // One that PostgreSQL has started: only its log, which is Patroni's, tells of it.
+    signal(&desk, "KILL", "sort -n | tail -n 1");
+    sleep(STANDS_FOR);
+    // PostgreSQL itself, which Patroni has started and left to the init.
+    signal(&desk, "KILL", "sort -n | head -n 1");
+    let finished = running.wait();
+    finished.ends_with(2);
+    let result = finished.result();
+    let seen = result["lab"]["interference"].to_string();
+    assert!(seen.contains("\"program\":\"PostgreSQL's "), "{seen}");
+    assert!(seen.contains("\"program\":\"postgres\""), "{seen}");
+    let reasons = result["reasons"].to_string();
+    assert!(reasons.contains("outside the schedule"), "{reasons}");
+    contract::holds(&result);
+}

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use engine::Engine;
+use engine::{Engine, Killed};
 use faults::{Lie, Planted};
 use history::EventSink;
 use history::{Deed, EventKind, Interference, LabPart, Stall};
@@ -118,14 +118,14 @@ pub struct Vigil {
 struct Logs {
     engine: Arc<dyn Engine>,
     vms: Vec<Arc<Vm>>,
-    /// How many killed processes each node's log had told of when the watch began.
-    killed_before: Vec<usize>,
+    /// The killed processes that each node's logs had told of when the watch began.
+    killed_before: Vec<Vec<Killed>>,
 }
 
 impl Logs {
     fn of(datacentre: &Datacentre, engine: Arc<dyn Engine>) -> Logs {
         let vms = datacentre.vms.clone();
-        let killed_before = vms.iter().map(|vm| engine.killed_by_signals(vm.as_ref()).len()).collect();
+        let killed_before = vms.iter().map(|vm| engine.killed_by_signals(vm.as_ref())).collect();
         Logs { engine, vms, killed_before }
     }
 }
@@ -196,13 +196,25 @@ impl Vigil {
     fn note_killed_in_logs(&self) {
         let Some(Logs { engine, vms, killed_before }) = &self.logs else { return };
         for (vm, before) in vms.iter().zip(killed_before) {
-            for killed in engine.killed_by_signals(vm.as_ref()).into_iter().skip(*before) {
+            for killed in new_since(before.clone(), engine.killed_by_signals(vm.as_ref())) {
                 let deed = Deed::Killed { signal: killed.signal };
                 let is_of_a_fault = watchers::is_of_a_fault(killed.signal, vm.expects_kills());
                 self.shared.note(engine::Node::name(vm.as_ref()), killed.program, deed, is_of_a_fault);
             }
         }
     }
+}
+
+/// Those of `now` that were not there `before`. A node has several logs, so that a new one may stand before an old one.
+fn new_since(mut before: Vec<Killed>, now: Vec<Killed>) -> Vec<Killed> {
+    let is_new = |killed: &Killed| match before.iter().position(|old| old == killed) {
+        Some(at) => {
+            before.swap_remove(at);
+            false
+        }
+        None => true,
+    };
+    now.into_iter().filter(is_new).collect()
 }
 
 impl Drop for Vigil {

@@ -120,3 +120,13 @@ fn a_process_that_a_stranger_has_stopped_and_that_still_stands_still_at_the_end_
     assert!(matches!(told.deed, Deed::Stopped { .. }), "{told:?}");
     shared.while_watching(|_| panic!("the watch is over"));
 }
+
+#[test]
+fn of_what_the_logs_tell_only_what_came_since_the_watch_began_is_new_whichever_log_it_stands_in() {
+    let killed = |program: &str, signal| Killed { program: program.to_owned(), signal };
+    let (save, server) = (killed("a save", 9), killed("a server process", 9));
+    let before = vec![server.clone()];
+    let now = vec![save.clone(), server.clone(), server.clone()];
+    assert_eq!(new_since(before, now), [save, server.clone()]);
+    assert_eq!(new_since(vec![server.clone()], vec![server]), []);
+}

@@ -52,6 +52,7 @@ impl Reader<'_> {
         let form = record.get("form").map_or(Some(Vec::new()), |node| self.asks(node, "`form`"));
         let ready = record.get("ready").and_then(|node| self.ask(node));
         let turns_down = record.get("turns-down").and_then(|node| self.texts(node, "`turns-down`"));
+        let killed = record.get("killed").map_or(Some(Vec::new()), |node| self.killed(node));
         let stop = record.get("stop").and_then(|node| self.decoder.word(node, "signal", SIGNALS));
         let (program, arguments) = command?;
         Some(Process {
@@ -65,6 +66,7 @@ impl Reader<'_> {
             form: form?,
             ready: ready?,
             turns_down: turns_down.unwrap_or_default(),
+            killed: killed?,
             stop: if stop.is_some_and(|stop| stop.value == INT) {
                 StopSignal::Interrupt
             } else {
