@@ -124,7 +124,8 @@ mod tests {
         let told = |line: &str| lines.told(line);
         assert_eq!(told("x ended: save (a) (12) by 9!"), Some(("Mine's save (a)".to_owned(), 9)));
         assert_eq!(told("x ended: save (12) by 10!"), None, "its own signal");
-        let others = ["ended:  (12) by 9!", "ended: save (x) by 9!", "save (12) by 9!", "ended: save (12) by !"];
+        let others =
+            ["ended:  (12) by 9!", "ended: save (x) by 9!", "save (12) by 9!", "ended: save (12) by !"];
         for other in others {
             assert_eq!(told(other), None, "{other}");
         }
