@@ -360,7 +360,8 @@ pub(crate) fn events(run: &RunDirectory) -> String {
 /// A fault by its kind and its target.
 fn name_of(run: &RunDirectory, number: usize) -> String {
     let fault = run.result.faults.get(number);
-    fault.map_or_else(|| format!("fault {number}"), |fault| format!("{} of {}", fault.kind, fault.target))
+    let name = |fault: &FaultResult| format::fault(&fault.kind, " of ", &fault.target);
+    fault.map_or_else(|| format!("fault {number}"), name)
 }
 
 /// Whether something of a fault was shown: what to say if it was, if it was not, and after `whether`.
@@ -399,7 +400,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             let nodes =
                 if nodes.is_empty() { String::new() } else { format!(", with {}", format::listed(nodes)) };
             let hits = if hits.is_empty() { "nothing matches now".to_owned() } else { format::listed(hits) };
-            ("fault", format!("Fault requested: {kind} of {target} ({hits}){nodes}."))
+            ("fault", format!("Fault requested: {} ({hits}){nodes}.", format::fault(kind, " of ", target)))
         }
         EventKind::FaultTookEffect { fault, receipt } => (
             "fault",

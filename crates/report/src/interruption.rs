@@ -177,7 +177,8 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
     } else {
         "the fault".to_owned()
     };
-    let (load, kind) = (&longest.load.load, format!("{} of {}", longest.fault.kind, longest.fault.target));
+    let (load, kind) =
+        (&longest.load.load, format::fault(&longest.fault.kind, " of ", &longest.fault.target));
     match any(result) {
         Some(false) => {
             let below: f64 =

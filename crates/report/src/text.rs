@@ -45,7 +45,8 @@ pub fn text(result: &RunResult) -> String {
     heading(&mut out, "Faults", result.faults.is_empty());
     let mut said = None;
     for fault in &result.faults {
-        let label = format!("  {:<8} {:<24} ", receipt_word(fault), plain(&fault_name(fault)));
+        let name = format::fault(&fault.kind, " ", &fault.target);
+        let label = format!("  {:<8} {:<24} ", receipt_word(fault), plain(&name));
         entry(&mut out, &label, &fault_line(fault, &mut said));
     }
     heading(&mut out, "Loads", result.loads.is_empty());
@@ -91,14 +92,6 @@ fn receipt_word(fault: &FaultResult) -> &'static str {
         Verdict::Pass => "shown",
         Verdict::Fail => "refuted",
         Verdict::Unknown => "unproven",
-    }
-}
-
-/// Kind and target; a disk's target says already that it is one.
-fn fault_name(fault: &FaultResult) -> String {
-    match fault.target.strip_prefix(&fault.kind) {
-        Some(rest) if rest.starts_with(' ') => fault.target.clone(),
-        _ => format!("{} {}", fault.kind, fault.target),
     }
 }
 
