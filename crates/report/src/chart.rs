@@ -182,21 +182,8 @@ impl Panel<'_> {
 
     /// Numbered marks; those too close to stand apart share one.
     fn moments(&self, geometry: &Geometry, top: f64) -> String {
-        let mut groups: Vec<(f64, usize, usize)> = Vec::new();
-        for (index, moment) in self.marks.moments.iter().enumerate() {
-            let x = geometry.x(moment.t_s);
-            match groups.last_mut() {
-                Some((_, _, last)) if x - geometry.x(self.marks.moments[*last].t_s) < 18.0 => *last = index,
-                _ => groups.push((x, index, index)),
-            }
-        }
         let mut svg = String::new();
-        for (x, first, last) in groups {
-            let label = if first == last {
-                format!("{}", first + 1)
-            } else {
-                format!("{}–{}", first + 1, last + 1)
-            };
+        for Mark { first, last, label, left, width } in self.shared_marks(geometry) {
             let title: Vec<String> = self.marks.moments[first..=last]
                 .iter()
                 .map(|moment| format!("{}: {}", crate::format::seconds(moment.t_s), moment.what))
@@ -211,8 +198,6 @@ impl Panel<'_> {
                     geometry.bottom()
                 );
             }
-            let width = (label.chars().count() as f64 * 7.0 + 9.0).max(16.0);
-            let left = (x - 8.0).min(self.width - width);
             let _ = write!(
                 svg,
                 "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"16\" rx=\"8\"/>\
@@ -222,6 +207,30 @@ impl Panel<'_> {
             );
         }
         svg
+    }
+
+    /// The marks of all moments, in order; those that would touch are one.
+    fn shared_marks(&self, geometry: &Geometry) -> Vec<Mark> {
+        let mut marks: Vec<Mark> = Vec::new();
+        for index in 0..self.marks.moments.len() {
+            let mut mark = self.mark(geometry, index, index);
+            while let Some(before) = marks.pop_if(|before| before.left + before.width + 2.0 > mark.left) {
+                mark = self.mark(geometry, before.first, index);
+            }
+            marks.push(mark);
+        }
+        marks
+    }
+
+    /// One mark for the moments from `first` to `last`; it begins at the first of them.
+    fn mark(&self, geometry: &Geometry, first: usize, last: usize) -> Mark {
+        let label = match last - first {
+            0 => format!("{}", last + 1),
+            _ => format!("{}–{}", first + 1, last + 1),
+        };
+        let width = (label.chars().count() as f64 * 7.0 + 9.0).max(16.0);
+        let left = (geometry.x(self.marks.moments[first].t_s) - 8.0).min(self.width - width);
+        Mark { first, last, label, left, width }
     }
 
     fn phases(&self, geometry: &Geometry) -> String {
@@ -248,6 +257,15 @@ impl Panel<'_> {
     }
 }
 
+/// The mark of one moment or of several, placed.
+struct Mark {
+    first: usize,
+    last: usize,
+    label: String,
+    left: f64,
+    width: f64,
+}
+
 /// A fault's label, placed.
 struct FaultLabel {
     band: usize,
@@ -257,18 +275,28 @@ struct FaultLabel {
     title: String,
 }
 
+/// The labels of faults, in full where all have room, else cut short.
+fn fault_labels(geometry: &Geometry, bands: &[Band]) -> Vec<FaultLabel> {
+    const SHORT: usize = 24;
+    let fitting = (geometry.plot_width / (FONT * CHARACTER_WIDTH)) as usize;
+    let labels = placed(geometry, bands, fitting);
+    if labels.iter().any(|label| label.text.is_empty()) {
+        return placed(geometry, bands, fitting.min(SHORT));
+    }
+    labels
+}
+
 /// Places the labels of faults so that none covers another: each in the first lane with room, to the right of its edge,
 /// or to the left of it where the right is too narrow.
-fn fault_labels(geometry: &Geometry, bands: &[Band]) -> Vec<FaultLabel> {
+fn placed(geometry: &Geometry, bands: &[Band], longest: usize) -> Vec<FaultLabel> {
     const MOST_LANES: usize = 4;
     let mut taken: [Vec<(f64, f64)>; MOST_LANES] = Default::default();
     let mut order: Vec<usize> = (0..bands.len()).collect();
     order.sort_by(|one, other| bands[*one].from_s.total_cmp(&bands[*other].from_s));
-    let fitting = (geometry.plot_width / (FONT * CHARACTER_WIDTH)) as usize;
     let mut labels = Vec::new();
     for index in order {
         let band = &bands[index];
-        let text = cut(&format!("{}{}", band.label, doubt(band)), fitting);
+        let text = cut(&format!("{}{}", band.label, doubt(band)), longest);
         let width = text.chars().count() as f64 * FONT * CHARACTER_WIDTH;
         let edge = geometry.x(band.from_s);
         let (right_of_it, left_of_it) = (edge + 5.0, edge - 5.0 - width);

@@ -72,7 +72,8 @@ fn check(check: &CheckResult) -> String {
         .collect();
     counts.extend(check.counts.iter().map(|(name, value)| {
         let sign = if *value < 0 { "−" } else { "" };
-        format!("<span><b>{sign}{}</b> {}</span>", format::count(value.unsigned_abs()), escape(name))
+        let (count, name) = (format::count(value.unsigned_abs()), count_name(name));
+        format!("<span><b>{sign}{count}</b> {}</span>", escape(&name))
     }));
     format!(
         "<div class=\"item\"><h3>{} {}</h3><p class=\"story\">{}</p><p class=\"counts\">{}</p>{}{}</div>",
@@ -83,6 +84,15 @@ fn check(check: &CheckResult) -> String {
         proof("What it proves if it passes", &check.proves),
         proof("What it does not prove", &check.does_not_prove)
     )
+}
+
+/// What a check counted, in words.
+fn count_name(name: &str) -> String {
+    match name {
+        "indeterminate_there" => "there without a definite answer".to_owned(),
+        "refused_but_there" => "refused but there".to_owned(),
+        name => name.replace('_', " "),
+    }
 }
 
 fn proof(term: &str, sentences: &str) -> String {
@@ -133,7 +143,7 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         (
             "Below 95 % of the baseline",
             fault.below_95_percent_s.map_or_else(
-                || format!("unknown: {}", interruption::why_unknown(fault)),
+                || "unknown".to_owned(),
                 |low_s| at_least(|load| load.below_95_percent_at_end).to_owned() + &format::seconds(low_s),
             ),
         ),
@@ -163,6 +173,7 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     html.push_str("</dl>");
+    html.push_str(&why_unknown(fault));
     html.push_str(&by_load(fault));
     html.push_str(&receipts(run, index, fault));
     html.push_str("</div>");
@@ -174,8 +185,23 @@ fn back_for_good(fault: &FaultResult) -> String {
         Some(after_s) if after_s > 0.0 => format::seconds(after_s),
         Some(_) => "nothing to recover from".to_owned(),
         None if fault.below_95_percent_s.is_none() => "unknown".to_owned(),
-        None => interruption::not_sustained(fault),
+        // Why no more is known is a sentence: it stands in the story, not in a table.
+        None => match fault.sustained_at_least_s() {
+            Some(least_s) if least_s > 0.0 && fault.gap_s.is_some() => {
+                format!("at least {}", format::seconds(least_s))
+            }
+            _ => "unknown".to_owned(),
+        },
     }
+}
+
+/// Why it is unknown how long throughput was low; empty where it is known.
+fn why_unknown(fault: &FaultResult) -> String {
+    if fault.below_95_percent_s.is_some() {
+        return String::new();
+    }
+    let why = escape(&interruption::why_unknown(fault));
+    format!("<p class=\"note\">How long throughput was low is unknown: {why}.</p>")
 }
 
 /// What a fault did to each load, where there are several: the figures above are the worst of them.
@@ -186,7 +212,7 @@ fn by_load(fault: &FaultResult) -> String {
     let seconds = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), format::seconds);
     let mut html = "<div class=\"scroll\"><table><thead><tr><th>Load<th class=\"n\">Longest time without a success\
                     <th class=\"n\">in the baseline<th class=\"n\">First success<th class=\"n\">Sustained recovery\
-                    <th class=\"n\">Below 95 %<th class=\"n\">Below 50 %<th class=\"n\">Missing operations</tr></thead><tbody>"
+                    <th class=\"n\">Below 95\u{a0}%<th class=\"n\">Below 50\u{a0}%<th class=\"n\">Missing operations</tr></thead><tbody>"
         .to_owned();
     for load in &fault.loads {
         let back = match load.recovery_s.sustained {
@@ -334,7 +360,8 @@ pub(crate) fn events(run: &RunDirectory) -> String {
 /// A fault by its kind and its target.
 fn name_of(run: &RunDirectory, number: usize) -> String {
     let fault = run.result.faults.get(number);
-    fault.map_or_else(|| format!("fault {number}"), |fault| format!("{} of {}", fault.kind, fault.target))
+    let name = |fault: &FaultResult| format::fault(&fault.kind, " of ", &fault.target);
+    fault.map_or_else(|| format!("fault {number}"), name)
 }
 
 /// Whether something of a fault was shown: what to say if it was, if it was not, and after `whether`.
@@ -373,7 +400,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             let nodes =
                 if nodes.is_empty() { String::new() } else { format!(", with {}", format::listed(nodes)) };
             let hits = if hits.is_empty() { "nothing matches now".to_owned() } else { format::listed(hits) };
-            ("fault", format!("Fault requested: {kind} of {target} ({hits}){nodes}."))
+            ("fault", format!("Fault requested: {} ({hits}){nodes}.", format::fault(kind, " of ", target)))
         }
         EventKind::FaultTookEffect { fault, receipt } => (
             "fault",
@@ -388,7 +415,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::NodeDown { node, host } => ("", format!("{node} on {host} is down.")),
         EventKind::NodeUp { node, host } => ("", format!("{node} is up on {host}.")),
         EventKind::Migration { facts } => ("platform", migrations::sentence(facts)),
-        EventKind::Platform { action, node, what } => ("platform", format!("{action} of {node}: {what}")),
+        EventKind::Platform { action, node, what } => ("platform", format!("{node} ({action}): {what}")),
         EventKind::VolumeMoved { node, host, why } => {
             ("platform", format!("{host} now serves the volume of {node} and has every write: {why}"))
         }

@@ -25,9 +25,9 @@ pub(crate) fn section(run: &RunDirectory) -> String {
             curves(&run.hosts, until, |row| row.processors),
         ),
         figure(
-            ("durable", "Written to disk", "megabytes a second that syncs made durable on each host's disks"),
-            megabytes,
-            curves(&run.hosts, until, |row| row.durable_bytes as f64 / 1e6),
+            ("durable", "Written to disk", "what syncs made durable on each host's disks, a second"),
+            bytes_per_s,
+            curves(&run.hosts, until, |row| row.durable_bytes as f64),
         ),
         figure(
             ("syncs", "Syncs", "answered by each host's disks, a second"),
@@ -35,13 +35,9 @@ pub(crate) fn section(run: &RunDirectory) -> String {
             curves(&run.hosts, until, |row| row.syncs as f64),
         ),
         figure(
-            (
-                "read",
-                "Read from disk",
-                "megabytes a second; what is in the kernel's memory is not read from the disk",
-            ),
-            megabytes,
-            curves(&run.hosts, until, |row| row.read_bytes as f64 / 1e6),
+            ("read", "Read from disk", "a second; what is in the kernel's memory is not read from the disk"),
+            bytes_per_s,
+            curves(&run.hosts, until, |row| row.read_bytes as f64),
         ),
     ];
     let mut html: String = figures.into_iter().flatten().map(|figure| figure.html(&marks)).collect();
@@ -53,8 +49,15 @@ pub(crate) fn section(run: &RunDirectory) -> String {
     html
 }
 
-fn megabytes(value: f64) -> String {
-    format!("{value:.1} MB/s")
+/// In the unit that keeps small rates apart: on an idle disk all of an axis would be `0.0 MB/s`.
+fn bytes_per_s(value: f64) -> String {
+    let (scaled, unit) = match value {
+        value if value < 999.5 => return format!("{value:.0} B/s"),
+        value if value < 999_950.0 => (value / 1e3, "kB/s"),
+        value => (value / 1e6, "MB/s"),
+    };
+    let written = format!("{scaled:.1}");
+    format!("{} {unit}", written.trim_end_matches(".0"))
 }
 
 /// The busiest hosts; none where every host did nothing all the time.
@@ -101,6 +104,12 @@ mod tests {
 
     fn row(second: u64, host: &str, processors: f64) -> HostRow {
         HostRow { second, host: host.to_owned(), processors, read_bytes: 0, durable_bytes: 0, syncs: 0 }
+    }
+
+    #[test]
+    fn rates_of_a_disk_stay_apart_however_idle_it_is() {
+        let ticks = [0.0, 500.0, 2_000.0, 500_000.0, 1_000_000.0, 1_500_000.0, 40_000_000.0].map(bytes_per_s);
+        assert_eq!(ticks, ["0 B/s", "500 B/s", "2 kB/s", "500 kB/s", "1 MB/s", "1.5 MB/s", "40 MB/s"]);
     }
 
     #[test]

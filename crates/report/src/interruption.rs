@@ -77,9 +77,12 @@ pub(crate) fn clauses(fault: &FaultResult, said: &mut Option<String>) -> Vec<Str
 pub(crate) fn below(below_50_percent_s: Option<f64>, below_95_percent_s: Option<f64>) -> Option<String> {
     let below_95_s = below_95_percent_s.filter(|below_s| *below_s > 0.0)?;
     let below_50_s = below_50_percent_s.unwrap_or(0.0);
-    let deeper =
-        if below_50_s > 0.0 { format!(", {below_50_s:.0} s of it below 50 %") } else { String::new() };
-    Some(format!("throughput was below 95 % of the baseline for {below_95_s:.0} s{deeper}"))
+    let deeper = if below_50_s > 0.0 {
+        format!(", {below_50_s:.0}\u{a0}s of it below 50\u{a0}%")
+    } else {
+        String::new()
+    };
+    Some(format!("throughput was below 95\u{a0}% of the baseline for {below_95_s:.0}\u{a0}s{deeper}"))
 }
 
 /// Of a baseline that says too little nothing is known, which is not the same as not having come back.
@@ -142,7 +145,7 @@ pub fn incomparable(why: &Incomparable) -> String {
 }
 
 /// What is known of a recovery that was not seen to last.
-pub(crate) fn not_sustained(fault: &FaultResult) -> String {
+fn not_sustained(fault: &FaultResult) -> String {
     match fault.sustained_at_least_s() {
         _ if fault.gap_s.is_none() => "whether recovery was sustained is unknown".to_owned(),
         Some(least_s) if least_s > 0.0 => format!(
@@ -174,7 +177,8 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
     } else {
         "the fault".to_owned()
     };
-    let (load, kind) = (&longest.load.load, format!("{} of {}", longest.fault.kind, longest.fault.target));
+    let (load, kind) =
+        (&longest.load.load, format::fault(&longest.fault.kind, " of ", &longest.fault.target));
     match any(result) {
         Some(false) => {
             let below: f64 =
@@ -204,7 +208,7 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
 
 fn below_in_words(below_s: f64) -> String {
     if below_s > 0.0 {
-        format!("; slower than 95 % of the baseline for {below_s:.0} s after the worst fault")
+        format!("; slower than 95\u{a0}% of the baseline for {below_s:.0}\u{a0}s after the worst fault")
     } else {
         String::new()
     }

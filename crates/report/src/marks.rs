@@ -87,7 +87,7 @@ pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
             // The target names the command file.
             true => fault.target.clone(),
             false if fault.hits.is_empty() => format!("{} {}", fault.kind, fault.target),
-            false => format!("{} {}", fault.kind, format::listed(&fault.hits)),
+            false => format!("{} {}", fault.kind, places(&fault.hits)),
         },
         took_effect: fault.took_effect_s.is_some(),
     });
@@ -97,6 +97,17 @@ pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
     let unmarked = moments.len().saturating_sub(MOST_MOMENTS);
     moments.truncate(MOST_MOMENTS);
     Marks { end_s, bands: bands.collect(), shades: shades(&run.result), phases, moments, unmarked }
+}
+
+/// What a fault hit, short: both directions of a way are one.
+fn places(hits: &[String]) -> String {
+    if let [one, other] = hits
+        && let (Some((from, to)), Some(back)) = (one.split_once(" -> "), other.split_once(" -> "))
+        && back == (to, from)
+    {
+        return format!("{from} <-> {to}");
+    }
+    format::listed(hits)
 }
 
 /// Where the lab stood still, volumes whose components catch up, and the longest interruption of each load after each fault.
@@ -146,7 +157,7 @@ fn moments(run: &RunDirectory) -> Vec<Moment> {
     for event in &run.events {
         match &event.kind {
             EventKind::Platform { what, action, node } => {
-                moments.push(Moment { t_s: event.t_s, what: format!("{action} of {node}: {what}") });
+                moments.push(Moment { t_s: event.t_s, what: format!("{node} ({action}): {what}") });
             }
             EventKind::Migration { facts } if facts.is_made() => {
                 moments.push(Moment {

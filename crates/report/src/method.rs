@@ -37,7 +37,7 @@ pub(crate) fn method(run: &RunDirectory) -> String {
     ));
     items.push((
         "Recovery",
-        "A fault accounts for everything from its effect (by its receipt) until the next fault or the end of the \
+        "a fault accounts for everything from its effect (by its receipt) until the next fault or the end of the \
          loads. Longest time without a success: over all clients of a load while operations were due, measured \
          operation by operation; in a closed loop an operation is due whenever a client is ready to send. It counts \
          as an interruption if it is longer than 0.25 s and longer than three times the baseline's longest. Below 95 \

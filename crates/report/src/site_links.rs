@@ -110,7 +110,7 @@ pub(crate) fn in_words(site: &SiteFacts) -> String {
     const TOLD: usize = 40;
     let mut html = String::new();
     if site.links.is_empty() {
-        html.push_str("<p class=\"note\">The site adds no delay between its places. Delays of faults and edges are listed with them.</p>");
+        html.push_str("<p class=\"note\">The site itself adds no delay between its places. Delays of faults and of edges are listed with these.</p>");
     } else {
         let mut told = BTreeSet::new();
         let mut written = Vec::new();

@@ -151,7 +151,7 @@ fn loss(result: &RunResult) -> String {
 fn fault_sentence(run: &RunDirectory, fault: &FaultResult, said: &mut Option<String>) -> String {
     let Some(effect_s) = fault.took_effect_s else {
         return format!(
-            "At {} a {} of {} was requested; there is no evidence that it took effect.",
+            "At {} a fault was requested ({}, {}); there is no evidence that it took effect.",
             format::seconds(fault.asked_s),
             fault.kind,
             fault.target

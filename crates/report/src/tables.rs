@@ -18,6 +18,9 @@ const FEW_BEYOND: &str = "<sup>†</sup>";
 const FEW_BEYOND_NOTE: &str = "<p class=\"note\"><sup>†</sup> Too few samples: fewer than ten are beyond this percentile, so it is little \
     more than the maximum. p95 needs 200 samples, p99 1,000, p99.9 10,000.</p>";
 
+/// Phases side by side in a table of statements: more would be cut off on paper.
+const MOST_PHASES: usize = 3;
+
 /// A figure that exceeds 100 % where a run is short.
 pub(crate) const EFFICIENCY: &str = "efficiency_percent";
 /// What it says then.
@@ -285,10 +288,15 @@ fn error_cell(counts: &std::collections::BTreeMap<String, u64>) -> String {
     if sum == 0 {
         return "0".to_owned();
     }
-    let classes: Vec<&String> =
-        counts.iter().filter(|(_, count)| **count > 0).map(|(class, _)| class).collect();
-    let detail = if let [class] = classes.as_slice() { (*class).clone() } else { errors(counts) };
-    format!("{} <small>{}</small>", format::count(sum), escape(&detail))
+    let classes: Vec<(&String, &u64)> = counts.iter().filter(|(_, count)| **count > 0).collect();
+    let detail: String = match classes.as_slice() {
+        [(class, _)] => format!(" <small>{}</small>", escape(class)),
+        classes => classes
+            .iter()
+            .map(|(class, count)| format!(" <small>{} {}</small>", format::count(**count), escape(class)))
+            .collect(),
+    };
+    format!("{}{detail}", format::count(sum))
 }
 
 /// Statements in their order within the transaction, then the transaction, then whatever else was measured.
@@ -314,27 +322,38 @@ fn by_statement(result: &RunResult, load: &LoadResult) -> String {
         return String::new();
     }
     let reference = phases.iter().copied().find(|phase| is_reference(phase));
+    let transaction =
+        result.facts.loads.iter().find(|facts| facts.name == load.name).map(|facts| &facts.transaction);
+    let table = |phases: &[&PhaseResult]| statements(&names, transaction, phases, reference);
+    phases.chunks(MOST_PHASES).map(table).collect()
+}
+
+/// Statements in a few phases, each phase beside the reference.
+fn statements(
+    names: &[String],
+    transaction: Option<&String>,
+    phases: &[&PhaseResult],
+    reference: Option<&PhaseResult>,
+) -> String {
     let mut html =
         "<div class=\"scroll\"><table class=\"statements\"><thead><tr><th rowspan=\"2\">Statement".to_owned();
-    for phase in &phases {
+    for phase in phases {
         let columns = if is_reference(phase) || reference.is_none() { 3 } else { 4 };
         let _ = write!(html, "<th class=\"group\" colspan=\"{columns}\">{}", escape(&phase.name));
     }
     html.push_str("</tr><tr>");
-    for phase in &phases {
+    for phase in phases {
         html.push_str("<th class=\"n first\">Count<th class=\"n\">Mean<th class=\"n\">p99");
         if !is_reference(phase) && reference.is_some() {
             html.push_str("<th class=\"n\">Δ mean");
         }
     }
     html.push_str("</tr></thead><tbody>");
-    let transaction =
-        result.facts.loads.iter().find(|facts| facts.name == load.name).map(|facts| &facts.transaction);
-    for name in &names {
+    for name in names {
         let class = if Some(name) == transaction { " class=\"total\"" } else { "" };
         let _ = write!(html, "<tr{class}><th scope=\"row\">{}", escape(name));
         let base = reference.and_then(|phase| phase.measured.operations.get(name));
-        for phase in &phases {
+        for phase in phases {
             let operation = phase.measured.operations.get(name);
             cells(&mut html, operation);
             if !is_reference(phase) && reference.is_some() {

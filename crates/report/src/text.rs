@@ -10,6 +10,8 @@ use crate::{first_errors, interruption, prediction, story, tables};
 use results::{FaultResult, RunResult};
 
 const COLUMNS: usize = 100;
+/// Where the text beside a label begins, at most.
+const LABEL_COLUMNS: usize = 36;
 
 /// The closing summary: verdict, the three numbers, expectations, checks, faults, loads, warnings.
 #[must_use]
@@ -43,7 +45,7 @@ pub fn text(result: &RunResult) -> String {
     heading(&mut out, "Faults", result.faults.is_empty());
     let mut said = None;
     for fault in &result.faults {
-        let name = format!("{} {}", fault.kind, fault.target);
+        let name = format::fault(&fault.kind, " ", &fault.target);
         let label = format!("  {:<8} {:<24} ", receipt_word(fault), plain(&name));
         entry(&mut out, &label, &fault_line(fault, &mut said));
     }
@@ -121,8 +123,8 @@ fn fault_line(fault: &FaultResult, said: &mut Option<String>) -> String {
 fn entry(out: &mut String, label: &str, text: &str) {
     let label = plain(label);
     let label_width = label.chars().count();
-    // A label that eats the line stands on its own; the text goes below it.
-    let (mut line, indent) = if label_width <= 48 {
+    // A label that is wider than the column of labels stands on its own; the text goes below it.
+    let (mut line, indent) = if label_width <= LABEL_COLUMNS {
         (label.to_string(), label_width)
     } else {
         for piece in pieces(&label, COLUMNS) {
@@ -146,8 +148,9 @@ fn entry(out: &mut String, label: &str, text: &str) {
 fn wrap(out: &mut String, line: &mut String, indentation: &str, text: &str) {
     let mut width = indentation.chars().count();
     let mut is_fresh = true;
-    for word in text.split_whitespace() {
-        for piece in pieces(word, COLUMNS - indentation.len()) {
+    // A no-break space keeps a number and its unit on one line; printed it is a plain one.
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        for piece in pieces(&word.replace('\u{a0}', " "), COLUMNS - indentation.len()) {
             let length = piece.chars().count();
             if !is_fresh && width + 1 + length > COLUMNS {
                 let _ = writeln!(out, "{}", line.trim_end());

@@ -164,14 +164,18 @@ fn openings(volumes: &[&VolumeResult]) -> String {
     )
 }
 
-/// One value for each second: the last that was seen up to its end, and none before the first or after the last.
-fn by_second(seen: &[(f64, f64)], until: u64) -> Vec<Point> {
+/// One value for each second: the last that was seen up to its end and is not older than `oldest_s` then, and none before
+/// the first or after the last.
+fn by_second(seen: &[(f64, f64)], until: u64, oldest_s: f64) -> Vec<Point> {
     let (Some(first), Some(last)) = (seen.first(), seen.last()) else { return Vec::new() };
     let seconds = first.0.max(0.0) as u64..=(last.0 as u64).min(until.saturating_sub(1));
     seconds
         .filter_map(|second| {
-            let value = seen.iter().rev().find(|(t_s, _)| *t_s < (second + 1) as f64)?.1;
             let (from_s, to_s) = (second as f64, (second + 1) as f64);
+            let (seen_s, value) = *seen.iter().rev().find(|(t_s, _)| *t_s < to_s)?;
+            if to_s - seen_s > oldest_s {
+                return None;
+            }
             Some(Point { from_s, to_s, value, lowest: value, highest: value })
         })
         .collect()
@@ -180,11 +184,12 @@ fn by_second(seen: &[(f64, f64)], until: u64) -> Vec<Point> {
 fn curves<'v>(
     volumes: &[&'v VolumeResult],
     until: u64,
+    oldest_s: f64,
     seen: impl Fn(&'v VolumeResult) -> Vec<(f64, f64)>,
 ) -> Vec<Curve> {
     volumes
         .iter()
-        .map(|volume| (volume, by_second(&seen(volume), until)))
+        .map(|volume| (volume, by_second(&seen(volume), until, oldest_s)))
         .filter(|(_, points)| points.iter().any(|point| point.value > 0.0))
         .take(MOST_CURVES)
         .enumerate()
@@ -200,9 +205,25 @@ fn highest(curves: &[Curve]) -> f64 {
     curves.iter().flat_map(|curve| &curve.points).map(|point| point.value).fold(0.0, f64::max)
 }
 
+/// The unit whose round multiples are round in words too, for an axis up to so many bytes; and such a multiple in words.
+fn unit_of(most_bytes: u64) -> (f64, fn(f64) -> String) {
+    const KIB: f64 = 1024.0;
+    const MIB: f64 = 1024.0 * KIB;
+    const GIB: f64 = 1024.0 * MIB;
+    match most_bytes as f64 {
+        most if most >= GIB => (GIB, |value| format::bytes((value * GIB).round() as u64)),
+        most if most >= MIB => (MIB, |value| format::bytes((value * MIB).round() as u64)),
+        most if most >= KIB => (KIB, |value| format::bytes((value * KIB).round() as u64)),
+        _ => (1.0, |value| format::bytes(value.round() as u64)),
+    }
+}
+
 fn left(volumes: &[&VolumeResult], until: u64) -> Option<Figure> {
-    let curves = curves(volumes, until, |volume| {
-        volume.resync.iter().map(|sample| (sample.t_s, sample.bytes_left as f64)).collect()
+    let most = volumes.iter().flat_map(|volume| &volume.resync).map(|sample| sample.bytes_left).max();
+    let (unit_bytes, told) = unit_of(most.unwrap_or_default());
+    // Samples are taken when something changes.
+    let curves = curves(volumes, until, f64::INFINITY, |volume| {
+        volume.resync.iter().map(|sample| (sample.t_s, sample.bytes_left as f64 / unit_bytes)).collect()
     });
     (!curves.is_empty()).then(|| Figure {
         id: "resync".to_owned(),
@@ -214,8 +235,8 @@ fn left(volumes: &[&VolumeResult], until: u64) -> Option<Figure> {
         unit_note: "",
         manner: Manner::Line,
         scale: Scale::linear(highest(&curves)),
-        tick: |value| format::bytes(value.round() as u64),
-        value: |value| format::bytes(value.round() as u64),
+        tick: told,
+        value: told,
         plot_height: 150.0,
         curves,
         reference: None,
@@ -226,13 +247,15 @@ fn lag(volumes: &[&VolumeResult], until: u64) -> Option<Figure> {
     if volumes.iter().all(|volume| volume.acknowledge == "sync") {
         return None;
     }
-    let curves = curves(volumes, until, |volume| {
+    // Sampled once a second, and not while no live component has anything to confirm.
+    let curves = curves(volumes, until, 1.5, |volume| {
         volume.lag.iter().map(|sample| (sample.t_s, sample.lag_s * 1e6)).collect()
     });
     (!curves.is_empty()).then(|| Figure {
         id: "lag".to_owned(),
         title: "How far the copy was behind".to_owned(),
-        caption: "age of the oldest change not yet confirmed by the slowest live component".to_owned(),
+        caption: "age of the oldest change the slowest live component has not confirmed; no line without one"
+            .to_owned(),
         unit_note: "",
         manner: Manner::Line,
         scale: Scale::linear(highest(&curves)),
@@ -248,16 +271,34 @@ fn lag(volumes: &[&VolumeResult], until: u64) -> Option<Figure> {
 mod tests {
     use super::*;
 
-    fn check(seen: &[(f64, f64)], until: u64, expected: &[(f64, f64)]) {
+    fn check(seen: &[(f64, f64)], until: u64, oldest_s: f64, expected: &[(f64, f64)]) {
         let found: Vec<(f64, f64)> =
-            by_second(seen, until).iter().map(|point| (point.from_s, point.value)).collect();
+            by_second(seen, until, oldest_s).iter().map(|point| (point.from_s, point.value)).collect();
         assert_eq!(found, expected, "{seen:?}");
     }
 
     #[test]
     fn each_second_shows_what_was_seen_last() {
-        check(&[], 10, &[]);
-        check(&[(2.2, 5.0), (2.9, 7.0), (4.1, 0.0)], 10, &[(2.0, 7.0), (3.0, 7.0), (4.0, 0.0)]);
-        check(&[(2.2, 5.0), (30.0, 7.0)], 4, &[(2.0, 5.0), (3.0, 5.0)]);
+        let always = f64::INFINITY;
+        check(&[], 10, always, &[]);
+        check(&[(2.2, 5.0), (2.9, 7.0), (4.1, 0.0)], 10, always, &[(2.0, 7.0), (3.0, 7.0), (4.0, 0.0)]);
+        check(&[(2.2, 5.0), (30.0, 7.0)], 4, always, &[(2.0, 5.0), (3.0, 5.0)]);
+    }
+
+    #[test]
+    fn a_second_long_after_the_last_sample_shows_nothing() {
+        let seen = [(0.99, 0.0), (2.0, 3.0), (7.0, 4.0)];
+        check(&seen, 9, 1.5, &[(0.0, 0.0), (1.0, 0.0), (2.0, 3.0), (7.0, 4.0)]);
+    }
+
+    #[test]
+    fn the_ticks_of_an_axis_in_bytes_are_round() {
+        let ticks = |most_bytes: u64| -> Vec<String> {
+            let (unit_bytes, told) = unit_of(most_bytes);
+            let scale = Scale::linear(most_bytes as f64 / unit_bytes);
+            scale.ticks().into_iter().map(|tick| told(tick).replace('\u{a0}', " ")).collect()
+        };
+        assert_eq!(ticks(1_469_600), ["0 B", "512 KiB", "1.0 MiB", "1.5 MiB"]);
+        assert_eq!(ticks(54_433), ["0 B", "20.0 KiB", "40.0 KiB", "60.0 KiB"]);
     }
 }

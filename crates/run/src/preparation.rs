@@ -150,7 +150,9 @@ fn bring_up(
         datacentre.power_on_vm(vm, *host, false)?;
     }
     let (hosts, count) = (datacentre.hosts.len(), datacentre.vms.len());
-    chronicle.progress(format!("{hosts} hosts and {count} nodes are up"));
+    let in_words = |count: usize, one: &str, many: &str| report::counted(count as u64, one, many);
+    let (hosts, nodes) = (in_words(hosts, "host", "hosts"), in_words(count, "node", "nodes"));
+    chronicle.progress(format!("{hosts} and {nodes} are up"));
     let nodes: Vec<Arc<dyn Node>> = datacentre.vms.iter().map(|vm| vm.clone() as Arc<dyn Node>).collect();
     let cluster = if is_return { engine.resume(&nodes)? } else { engine.bootstrap(&nodes)? };
     let boot_s = began.elapsed().as_secs_f64();

@@ -231,7 +231,7 @@ impl Faulting {
             }
             let pairs = matrix(stations, asked);
             if changes.load(Ordering::Acquire) == begun {
-                let occasion = format!("while fault {} {what}", number + 1);
+                let occasion = format!("fault {} {what}", number + 1);
                 events.say(EventKind::RoundTrips { occasion, pairs });
             }
         }

@@ -282,7 +282,8 @@ impl Full {
     fn in_words(&self, way: &str) -> String {
         let Full { sent, arrived, waited_ms, .. } = self;
         let beside = match self.others {
-            Some(others @ 1..) => format!(" beside {others} packets of others"),
+            Some(1) => " beside 1 packet of others".to_owned(),
+            Some(others @ 2..) => format!(" beside {others} packets of others"),
             _ => String::new(),
         };
         format!(

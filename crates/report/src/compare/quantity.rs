@@ -136,7 +136,7 @@ pub(super) fn all(runs: &[&RunResult]) -> Vec<(Subject, Quantity)> {
 
 /// What a fault is called.
 pub(super) fn name_of(fault: &FaultResult) -> String {
-    format!("{} of {}", fault.kind, fault.target)
+    crate::format::fault(&fault.kind, " of ", &fault.target)
 }
 
 fn load_of<'r>(result: &'r RunResult, name: &str) -> Option<&'r LoadResult> {

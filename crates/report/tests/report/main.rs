@@ -8,6 +8,7 @@ mod fixture;
 mod foreign;
 mod killed;
 mod live;
+mod looks;
 mod page;
 mod pods;
 mod repetitions;

@@ -169,7 +169,7 @@ fn a_fault_without_evidence_is_told_as_unproven() {
         &fixture,
         &[
             "? unknown",
-            "At 20.0 s a power-off of host: leader was requested; there is no evidence that it took effect.",
+            "At 20.0 s a fault was requested (power-off, host: leader); there is no evidence that it took effect.",
         ],
     );
 }
@@ -218,7 +218,7 @@ fn errors_stand_with_the_operations_they_belong_to() {
     operation.errors_indefinite = BTreeMap::from([("connection".to_owned(), 2)]);
     operation.retries = 17;
     operation.count = 12_345;
-    check(&fixture, &["END 12,345 7 4 connection, 3 timeout 2 connection 17"]);
+    check(&fixture, &["END 12,345 7 4 connection 3 timeout 2 connection 17"]);
 }
 
 #[test]

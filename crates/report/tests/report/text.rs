@@ -40,6 +40,36 @@ fn no_line_is_longer_than_a_hundred_columns_whatever_the_names() {
 }
 
 #[test]
+fn a_fault_whose_name_is_wider_than_its_column_stands_on_a_line_of_its_own() {
+    let mut result = fixture::host_failure().result;
+    result.faults[0].target = "hosts: leader, another one".to_owned();
+    let text = report::text(&result);
+    let expected = "  shown    power-off hosts: leader, another one\n        hit dc1/a/r1/h1, took effect";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn a_disk_is_named_once() {
+    let mut result = fixture::host_failure().result;
+    result.faults[0].kind = "disk".to_owned();
+    result.faults[0].target = "disk dc1/a/h2/d1: is 100 ms slower".to_owned();
+    let text = report::text(&result);
+    assert!(text.contains("  shown    disk dc1/a/h2/d1: is 100 ms slower\n"), "{text}");
+}
+
+#[test]
+fn no_line_ends_between_a_number_and_its_unit() {
+    let mut result = fixture::host_failure().result;
+    for length in 1..60 {
+        result.faults[0].hits = vec!["h".repeat(length)];
+        for line in report::text(&result).lines() {
+            let start = line.trim_start();
+            assert!(!start.starts_with("% of") && !start.starts_with("s from"), "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_name_cannot_send_commands_to_the_terminal() {
     let mut result = fixture::host_failure().result;
     result.scenario = "a\u{1b}[2Jb".to_owned();
