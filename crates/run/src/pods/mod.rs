@@ -52,8 +52,8 @@ pub enum PodsError {
     Way(#[from] ForwardError),
     /// Commands cannot be held to the context that is current.
     #[error(
-        "kubectl's current context `{context}` cannot be given to commands, which need letters, digits and `._@:/-`; \
-         `kubectl config rename-context` renames it"
+        "kubectl's current context `{context}` cannot be given to commands, which need letters, digits and \
+         `._@:/-`; `kubectl config rename-context` renames it"
     )]
     Context {
         /// Its name.
@@ -209,6 +209,15 @@ impl Pods {
         }
     }
 
+    /// Tells of the ways to pods that no fault was for, where they ended: what failed at their clients then was not the database.
+    pub(crate) fn tell_ended_ways(&self, faults: &[FaultRecord], events: &dyn EventSink) {
+        let struck = faults.iter().flat_map(|fault| fault.vms.iter().copied()).collect();
+        let way = |pod: &str| self.ways.get(pod).map(|way| (way.restarts(), way.last_words()));
+        for what in ended_ways(&self.names, &struck, way) {
+            events.warn(what, "start it where the connection to the cluster's API server holds");
+        }
+    }
+
     /// Watches the cluster from now on.
     pub(crate) fn watch(&self, directory: &RunDirectory, zero: Instant) -> Result<Watching, PodsError> {
         Watching::begin((&self.kubectl, self.container.clone()), self.ways.clone(), directory, zero)
@@ -226,5 +235,36 @@ impl Pods {
         };
         let hits: Vec<Hit> = faults.iter().enumerate().filter_map(hit).collect();
         recoveries(&seen.sightings, seen.zero_unix_s, &hits)
+    }
+}
+
+/// What is told of ways that ended, by how often each was opened again and why, but for those to pods that were struck.
+fn ended_ways(
+    pods: &[String],
+    struck: &BTreeSet<usize>,
+    way: impl Fn(&str) -> Option<(u64, String)>,
+) -> Vec<String> {
+    let not_struck = pods.iter().enumerate().filter(|(number, _)| !struck.contains(number));
+    let told = |(_, pod): (usize, &String)| {
+        let (times, why) = way(pod).filter(|(times, _)| *times > 0)?;
+        Some(format!(
+            "the way to {pod}, which no fault was for, was opened again (times: {times}), and its clients lost \
+             their connections; the last time: {why}"
+        ))
+    };
+    not_struck.filter_map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_that_ended_is_told_of_a_pod_that_no_fault_was_for() {
+        let pods = ["pg-0", "pg-1", "pg-2"].map(str::to_owned);
+        let way = |pod: &str| Some((u64::from(pod != "pg-2"), "lost connection to pod".to_owned()));
+        let told = ended_ways(&pods, &BTreeSet::from([0]), way);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("pg-1") && told[0].ends_with("lost connection to pod"), "{told:?}");
     }
 }
