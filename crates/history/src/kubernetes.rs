@@ -11,7 +11,7 @@ pub struct KubernetesFacts {
     pub versions: String,
     /// The pods' namespace.
     pub namespace: String,
-    /// The context of kubectl's configuration, where the scenario names one.
+    /// The context of kubectl's configuration, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The members' pods; the first is n1's.

@@ -172,6 +172,19 @@ impl Kubectl {
         Ok(format!("client {}, server {}", of("clientVersion"), of("serverVersion")))
     }
 
+    /// The context that is current in the user's configuration; none where it has none, as within a pod of the cluster.
+    ///
+    /// # Errors
+    /// When kubectl is not there, or does not answer.
+    pub fn current_context(&self) -> Result<Option<String>, KubectlError> {
+        match self.text(&["config", "current-context"], VERSION_WITHIN) {
+            Ok(context) => Ok(Some(context.trim().to_owned()).filter(|context| !context.is_empty())),
+            // A configuration that cannot be read fails whatever is asked next, and says why.
+            Err(KubectlError::Failed { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Starts kubectl; for one that goes on until it is dropped.
     pub(crate) fn start(&self, arguments: &[&str]) -> Result<Running, KubectlError> {
         let mut command = Command::new(&self.program);

@@ -20,7 +20,7 @@ pub use forward::{Forward, ForwardError};
 pub use kubectl::{Kubectl, KubectlError};
 pub use members::MemberError;
 pub use objects::{Container, Endpoints, Node, ObjectError, Pod, PodPhase, Volume};
-pub use permit::{Act, Need, Scope};
+pub use permit::{Act, Grant, Need, Scope};
 pub use phases::{Phase, Step, told};
 pub use sightings::{Change, Kind, Seen, Sighting};
 pub use watch::Watch;

@@ -10,6 +10,8 @@ use crate::sightings::NODE_LEASES;
 
 /// How long one answer may take.
 const WITHIN: Duration = Duration::from_secs(15);
+/// What kubectl warns of before it asks about a resource that the cluster does not know.
+const NO_RESOURCE: &str = "the server doesn't have a resource type";
 
 /// What a run does to a cluster, beside looking at it and reaching the pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +60,18 @@ pub enum Scope {
     Cluster,
 }
 
-/// What a run needs that does these.
+/// What the cluster says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// It is allowed.
+    Yes,
+    /// It is not.
+    No,
+    /// The cluster has no such resource, whatever the login may do.
+    NoResource,
+}
+
+/// What a run needs that does these, each once.
 #[must_use]
 pub fn needs(acts: &BTreeSet<Act>) -> Vec<Need> {
     let mut needs = Vec::new();
@@ -89,7 +102,10 @@ pub fn needs(acts: &BTreeSet<Act>) -> Vec<Need> {
             Act::PodEvict => add(&["create"], "pods/eviction", here, true, "evict a pod"),
             Act::ContainerKill => add(&["create"], "pods/exec", here, true, "end a container's process"),
             Act::NodeCordon => add(&["get", "patch"], "nodes", cluster, true, "cordon a node and undo it"),
-            Act::NodeTaint => add(&["get", "patch"], "nodes", cluster, true, "taint a node and undo it"),
+            Act::NodeTaint => {
+                let verbs = &["get", "list", "watch", "patch"];
+                add(verbs, "nodes", cluster, true, "taint a node once it is silent and undo it");
+            }
             Act::NetworkPolicy => {
                 let resource = "networkpolicies.networking.k8s.io";
                 add(&["create", "get", "delete"], resource, here, true, "cut pods off and undo it");
@@ -104,14 +120,30 @@ pub fn needs(acts: &BTreeSet<Act>) -> Vec<Need> {
             }
         }
     }
-    needs
+    each_once(needs)
+}
+
+/// What is needed for one thing and optional for another is needed.
+fn each_once(needs: Vec<Need>) -> Vec<Need> {
+    let mut once: Vec<Need> = Vec::new();
+    for need in needs {
+        let is_same = |kept: &&mut Need| {
+            (&kept.verb, &kept.resource, &kept.scope) == (&need.verb, &need.resource, &need.scope)
+        };
+        match once.iter_mut().find(is_same) {
+            Some(kept) if need.is_required && !kept.is_required => *kept = need,
+            Some(_) => {}
+            None => once.push(need),
+        }
+    }
+    once
 }
 
 /// Whether the cluster would allow it.
 ///
 /// # Errors
 /// When the cluster says neither yes nor no.
-pub fn granted(kubectl: &Kubectl, need: &Need) -> Result<bool, KubectlError> {
+pub fn granted(kubectl: &Kubectl, need: &Need) -> Result<Grant, KubectlError> {
     let (resource, part) = need.resource.split_once('/').unwrap_or((need.resource.as_str(), ""));
     let part = format!("--subresource={part}");
     let mut arguments = vec!["auth", "can-i", need.verb.as_str(), resource];
@@ -127,10 +159,11 @@ pub fn granted(kubectl: &Kubectl, need: &Need) -> Result<bool, KubectlError> {
             kubectl.run(&arguments, WITHIN)
         }
     }?;
-    // It ends with 1 for a no, as for an error. A reason may follow the word.
+    // It ends with 1 for a no, as for an error. A reason may follow the word. Who may do anything may do it to what is not there.
     match answer.text().split_whitespace().next() {
-        Some("yes") => Ok(true),
-        Some("no") => Ok(false),
+        Some("yes" | "no") if answer.complaint.contains(NO_RESOURCE) => Ok(Grant::NoResource),
+        Some("yes") => Ok(Grant::Yes),
+        Some("no") => Ok(Grant::No),
         _ => Err(answer.failed(&arguments)),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::kubectl::{Kubectl, KubectlError};
 use crate::process::{Next, Running};
@@ -16,7 +16,7 @@ use crate::sightings::{Kind, Seen, Sighting, Stream};
 const LOOK: Duration = Duration::from_millis(50);
 /// How long kubectl is left alone after its end, at first.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// And at most, where it says nothing again and again.
+/// And at most, where it does not go on for so long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A watch under way. Dropping it ends its programs; nothing is seen after that.
@@ -66,6 +66,19 @@ impl Drop for Watch {
     }
 }
 
+/// How long kubectl is left alone after its end: longer each time, unless it went on for a while.
+fn next_pause(before: Option<Duration>, went_on: Duration) -> Duration {
+    before.filter(|_| went_on < LONGEST_PAUSE).map_or(FIRST_PAUSE, |before| (before * 2).min(LONGEST_PAUSE))
+}
+
+/// Why kubectl ended. The cluster ends each watch after some time, and kubectl takes that, and a lost connection, for success.
+fn reason(code: i32, said: &str) -> String {
+    match (code, said) {
+        (0, "") => "the watch came to its end, as each does in time, or the connection was lost".to_owned(),
+        _ => format!("kubectl ended with {code}: {said}"),
+    }
+}
+
 /// What follows one kind of object.
 struct Follower {
     kubectl: Kubectl,
@@ -85,9 +98,9 @@ enum End {
 impl Follower {
     fn follow(&self, started: &Sender<Result<(), KubectlError>>) {
         let arguments = ["get", self.kind.resource(), "--watch", "--output-watch-events", "-o", "json"];
-        let (mut pause, mut is_gap_told, mut is_first) = (FIRST_PAUSE, false, true);
+        let (mut pause, mut is_gap_told, mut is_first) = (None, false, true);
         while !self.is_over.load(Ordering::Relaxed) {
-            let mut has_spoken = false;
+            let (mut has_spoken, began) = (false, Instant::now());
             let end = match self.kubectl.start(&arguments) {
                 Ok(running) => {
                     if is_first {
@@ -103,16 +116,15 @@ impl Follower {
             };
             let End::Ended(why) = end else { return };
             is_first = false;
-            if has_spoken {
-                (pause, is_gap_told) = (FIRST_PAUSE, false);
-            }
-            // One that fails again and again is one gap.
+            // One that fails again and again is one gap, unless it lists what is there each time.
+            is_gap_told &= !has_spoken;
             if !is_gap_told && !self.tell(Seen::Gap { kind: self.kind, why }) {
                 return;
             }
             is_gap_told = true;
-            thread::park_timeout(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            let length = next_pause(pause, began.elapsed());
+            thread::park_timeout(length);
+            pause = Some(length);
         }
     }
 
@@ -132,7 +144,7 @@ impl Follower {
                 }
             }
             if let Some(code) = code {
-                return End::Ended(format!("kubectl ended with {code}: {}", running.last_words()));
+                return End::Ended(reason(code, &running.last_words()));
             }
         }
         End::Over
@@ -142,5 +154,27 @@ impl Follower {
     fn tell(&self, what: Seen) -> bool {
         let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         self.seen.send(Sighting { unix_s, what }).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_lists_and_may_not_watch_is_asked_ever_less_often_and_one_that_went_on_at_once() {
+        let mut pause = None;
+        for _ in 0..10 {
+            pause = Some(next_pause(pause, Duration::from_millis(100)));
+        }
+        assert_eq!(pause, Some(LONGEST_PAUSE));
+        assert_eq!(next_pause(pause, Duration::from_secs(1800)), FIRST_PAUSE);
+        assert_eq!(next_pause(None, Duration::ZERO), FIRST_PAUSE);
+    }
+
+    #[test]
+    fn an_end_without_words_is_no_failure_of_kubectl() {
+        assert_eq!(reason(1, "Forbidden"), "kubectl ended with 1: Forbidden");
+        assert!(reason(0, "").starts_with("the watch came to its end"));
     }
 }

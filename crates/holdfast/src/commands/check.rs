@@ -5,7 +5,7 @@ use std::path::Path;
 
 use run::PreparationError;
 use run::external::{Planned, PlannedAgent};
-use run::pods::Asked;
+use run::pods::{Asked, Grant};
 use scenario::Scenario;
 use scenario::units::approximate_size;
 
@@ -137,10 +137,11 @@ fn show_leave(scenario: &Scenario) {
     let Some(leave) = run::pods::leave(scenario) else { return };
     printed!("what the login must be allowed, by `kubectl auth can-i`; nothing else was asked there");
     for asked in &leave.asked {
-        let Asked { verb, resource, namespace, is_required, why, is_granted } = asked;
-        let answer = match is_granted {
-            Some(true) => "yes",
-            Some(false) => "no",
+        let Asked { verb, resource, namespace, is_required, why, answer } = asked;
+        let answer = match answer {
+            Some(Grant::Yes) => "yes",
+            Some(Grant::No) => "no",
+            Some(Grant::NoResource) => "not there",
             None => "not asked",
         };
         let place = namespace.as_ref().map(|name| format!("namespace {name}"));
@@ -151,8 +152,9 @@ fn show_leave(scenario: &Scenario) {
     if let Some(why) = &leave.unanswered {
         printed!("  not all of it could be asked: {why}");
     }
-    if leave.asked.iter().any(|asked| asked.is_required && asked.is_granted == Some(false)) {
-        printed!("  a run would not get far: something that it needs is not allowed");
+    let is_refused = |asked: &Asked| matches!(asked.answer, Some(Grant::No | Grant::NoResource));
+    if leave.asked.iter().any(|asked| asked.is_required && is_refused(asked)) {
+        printed!("  a run would not get far: something that it needs is not allowed, or not there");
     }
     if !leave.not_known.is_empty() {
         printed!("  what the commands of {} need beside that is not known", leave.not_known.join(", "));

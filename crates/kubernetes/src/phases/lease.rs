@@ -19,41 +19,60 @@ struct Held {
 /// The first expiry of this node's lease after a fault, if it is certain. Sightings are in order.
 pub(super) fn expired(ordered: &[&Sighting], node: &str, from_unix_s: f64) -> Option<Step> {
     let mut held: Option<Held> = None;
+    // What another's lease showed, until this node's own says that it was renewed in time.
+    let mut shown_by_another: Option<f64> = None;
     for sighting in ordered {
-        let until_unix_s = match (&sighting.what, held.as_mut()) {
-            (Seen::Gap { kind: Kind::Leases, .. }, Some(held)) => {
-                held.is_interrupted = true;
-                continue;
-            }
-            (Seen::Lease { node: of, renewed_unix_s, lasts_s }, now) => {
-                let until_unix_s = now
-                    .and_then(|held| held.is_over(sighting.unix_s, (of == node).then_some(*renewed_unix_s)));
-                if of == node {
-                    let lasts_s = lasts_s.filter(|lasts_s| *lasts_s > 0.0);
-                    held = renewed(held, sighting.unix_s, *renewed_unix_s, lasts_s);
+        match &sighting.what {
+            Seen::Gap { kind: Kind::Leases, .. } => {
+                if let Some(held) = held.as_mut() {
+                    held.is_interrupted = true;
                 }
-                until_unix_s
             }
-            _ => None,
-        };
-        if let Some(unix_s) = until_unix_s.filter(|until| *until >= from_unix_s) {
-            let (phase, of) = (Phase::LeaseExpired, node.to_owned());
-            return Some(Step { phase, of, unix_s, after_gap: false });
+            Seen::Lease { node: of, .. } if of != node => {
+                let over = held.as_ref().and_then(|held| held.is_over_by_another(sighting.unix_s));
+                shown_by_another = shown_by_another.or(over.filter(|until| *until >= from_unix_s));
+            }
+            Seen::Lease { renewed_unix_s, lasts_s, .. } => {
+                if held.as_ref().is_some_and(|held| held.is_renewed_in_time(*renewed_unix_s)) {
+                    shown_by_another = None;
+                }
+                let over = held.as_ref().and_then(|held| held.is_over(sighting.unix_s, *renewed_unix_s));
+                let over = over.filter(|until| *until >= from_unix_s);
+                if let Some(unix_s) = shown_by_another.or(over) {
+                    return Some(step(node, unix_s));
+                }
+                let lasts_s = lasts_s.filter(|lasts_s| *lasts_s > 0.0);
+                held = renewed(held, sighting.unix_s, *renewed_unix_s, lasts_s);
+            }
+            _ => {}
         }
     }
-    None
+    shown_by_another.map(|unix_s| step(node, unix_s))
+}
+
+fn step(node: &str, unix_s: f64) -> Step {
+    Step { phase: Phase::LeaseExpired, of: node.to_owned(), unix_s, after_gap: false }
 }
 
 impl Held {
-    /// When it expired, where a lease that is seen now shows it: this node's, renewed at a time, or another's.
-    fn is_over(&self, seen_unix_s: f64, renewed_unix_s: Option<f64>) -> Option<f64> {
-        let is_late = seen_unix_s >= self.until_unix_s;
-        let is_shown = match renewed_unix_s {
-            Some(renewed) if renewed == self.renewed_unix_s => is_late,
-            Some(renewed) => !self.is_interrupted && renewed - self.renewed_unix_s > self.lasts_s,
-            None => !self.is_interrupted && is_late,
+    /// When it expired, where the same lease shows it that is seen now, renewed at a time.
+    fn is_over(&self, seen_unix_s: f64, renewed_unix_s: f64) -> Option<f64> {
+        let is_shown = if renewed_unix_s == self.renewed_unix_s {
+            seen_unix_s >= self.until_unix_s
+        } else {
+            !self.is_interrupted && renewed_unix_s - self.renewed_unix_s > self.lasts_s
         };
         is_shown.then_some(self.until_unix_s)
+    }
+
+    /// The same where another's is seen now. What came late may have come late of this one as well, and stand behind it.
+    fn is_over_by_another(&self, seen_unix_s: f64) -> Option<f64> {
+        (!self.is_interrupted && seen_unix_s >= self.until_unix_s).then_some(self.until_unix_s)
+    }
+
+    /// By the node's own clock, whenever it was seen.
+    fn is_renewed_in_time(&self, renewed_unix_s: f64) -> bool {
+        renewed_unix_s != self.renewed_unix_s && renewed_unix_s - self.renewed_unix_s <= self.lasts_s
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kubernetes::permit::{granted, needs};
-use kubernetes::{Act, Kubectl, KubectlError, MemberError, Need, Scope, members};
+use kubernetes::{Act, Grant, Kubectl, KubectlError, MemberError, Need, Scope, members};
 use serde_json::json;
 
 use crate::stub::{is_alive, object, stub, wait_until, with};
@@ -97,6 +97,17 @@ fn both_versions_are_known_and_a_cluster_that_does_not_answer_has_none() {
 }
 
 #[test]
+fn the_current_context_is_known_where_there_is_one() {
+    let script = "[ \"$*\" = 'config current-context' ] || exit 9\n\
+                  [ -e $folder/context ] || { echo 'error: current-context is not set' >&2; exit 1; }\n\
+                  cat $folder/context\n";
+    let stub = stub(script);
+    assert_eq!(stub.kubectl.current_context().expect("an answer"), None);
+    stub.write("context", "kind-lab\n");
+    assert_eq!(stub.kubectl.current_context().expect("an answer").as_deref(), Some("kind-lab"));
+}
+
+#[test]
 fn pods_are_asked_for_by_name_and_come_in_the_order_of_the_names() {
     let stub = stub("echo \"$*\" >> $folder/asked\ncat $folder/answer\n");
     let one = |name: &str| with(object("pod.json"), "/metadata/name", name);
@@ -155,8 +166,9 @@ fn nodes_are_those_of_a_list() {
 
 #[test]
 fn leave_is_asked_for_where_it_is_needed_and_only_a_yes_is_one() {
-    let stub =
-        stub("echo \"$namespace: $*\" >> $folder/asked\ncat $folder/answer\nexit $(cat $folder/code)\n");
+    let script = "echo \"$namespace: $*\" >> $folder/asked\n[ ! -e $folder/warning ] || cat $folder/warning >&2\n\
+                  cat $folder/answer\nexit $(cat $folder/code)\n";
+    let stub = stub(script);
     let ask = |answer: &str, code: &str, need: &Need| {
         stub.write("answer", answer);
         stub.write("code", code);
@@ -170,10 +182,11 @@ fn leave_is_asked_for_where_it_is_needed_and_only_a_yes_is_one() {
         why: String::new(),
     };
     let forward = need("create", "pods/portforward", Scope::Namespace);
-    assert!(ask("yes\n", "0", &forward).expect("an answer"));
-    assert!(!ask("no\n", "1", &need("patch", "nodes", Scope::Cluster)).expect("an answer"));
+    assert_eq!(ask("yes\n", "0", &forward).expect("an answer"), Grant::Yes);
+    let patch = need("patch", "nodes", Scope::Cluster);
+    assert_eq!(ask("no\n", "1", &patch).expect("an answer"), Grant::No);
     let leases = need("watch", "leases", Scope::NamespaceOf("kube-node-lease".to_owned()));
-    assert!(!ask("no - no such role\n", "1", &leases).expect("an answer"));
+    assert_eq!(ask("no - no such role\n", "1", &leases).expect("an answer"), Grant::No);
     assert!(ask("", "1", &forward).is_err(), "a cluster that is not reached has not said no");
     let asked = stub.read("asked");
     let asked: Vec<&str> = asked.lines().take(3).collect();
@@ -185,6 +198,12 @@ fn leave_is_asked_for_where_it_is_needed_and_only_a_yes_is_one() {
             "kube-node-lease: auth can-i watch leases",
         ]
     );
+    let warning = "Warning: the server doesn't have a resource type 'podchaos' in group 'chaos-mesh.org'\n";
+    stub.write("warning", warning);
+    let chaos = need("create", "podchaos.chaos-mesh.org", Scope::Namespace);
+    let answer = ask("yes\n", "0", &chaos).expect("an answer");
+    assert_eq!(answer, Grant::NoResource, "who may do anything may do it to what is not there");
+    assert!(ask("", "1", &chaos).is_err(), "without an answer it is not known what is there");
 }
 
 #[test]
@@ -197,6 +216,9 @@ fn a_fault_needs_more_than_looking_on() {
     assert!(has(&looks, "create", "pods/portforward") && has(&looks, "watch", "pods"));
     assert!(looks.iter().all(|need| need.verb != "delete" && need.verb != "patch"));
     assert!(has(&of(&[Act::PodDelete]), "delete", "pods"));
-    assert!(has(&of(&[Act::NodeTaint]), "patch", "nodes"));
+    let taint = of(&[Act::NodeTaint]);
+    assert!(has(&taint, "patch", "nodes") && has(&taint, "watch", "nodes"), "the strike waits for the node");
+    let watched = taint.iter().filter(|need| need.verb == "watch" && need.resource == "nodes");
+    assert_eq!(watched.count(), 1, "it is not optional as well");
     assert!(has(&of(&[Act::ChaosMeshNetwork]), "create", "networkchaos.chaos-mesh.org"));
 }

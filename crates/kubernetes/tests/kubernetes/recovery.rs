@@ -247,6 +247,15 @@ fn a_lease_expires_only_where_the_watch_would_have_shown_a_renewal() {
 }
 
 #[test]
+fn a_watch_that_was_held_up_and_tells_all_at_once_shows_no_expiry() {
+    let other = (150.0, lease("worker-2", 108.0));
+    let in_time = (150.1, lease("worker-1", 108.0));
+    assert_eq!(expiry(vec![other.clone(), in_time]), None, "its renewal stood behind the other's");
+    let late = (150.1, lease("worker-1", 139.0));
+    assert_eq!(expiry(vec![other, late]), Some(138.0), "it was renewed, and too late");
+}
+
+#[test]
 fn the_order_in_which_threads_tell_is_of_no_account() {
     let mut seen = vec![
         (1.0, added(pod("a"))),

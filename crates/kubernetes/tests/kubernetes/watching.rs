@@ -111,6 +111,30 @@ fn a_kind_that_may_not_be_watched_is_one_gap_however_often_it_is_tried() {
     );
 }
 
+/// kubectl ends with 0 and without a word when the cluster ends a watch, and when it loses the connection.
+#[test]
+fn a_watch_that_the_cluster_ends_is_a_gap_though_kubectl_has_not_failed() {
+    let script = "if [ -e $folder/ended ]; then cat $folder/line; exec sleep 1000; fi\ntouch $folder/ended\n\
+                  cat $folder/line\n";
+    let stub = stub(script);
+    stub.write("line", &event("ADDED", pod("pg-0")));
+    let (_watch, seen) = begin(&stub, &[Kind::Pods]);
+    let said = [next(&seen), next(&seen), next(&seen)];
+    assert_eq!([said[0].as_str(), said[2].as_str()], ["pg-0", "pg-0"]);
+    assert!(said[1].starts_with("gap: the watch came to its end"), "{}", said[1]);
+}
+
+#[test]
+fn a_login_that_may_list_and_not_watch_has_a_gap_after_each_list() {
+    let script = "cat $folder/line\necho 'Error from server (Forbidden): unknown (get nodes)' >&2\nexit 1\n";
+    let stub = stub(script);
+    stub.write("line", &event("ADDED", object("node.json")));
+    let (_watch, seen) = begin(&stub, &[Kind::Nodes]);
+    let gap = "gap: kubectl ended with 1: Error from server (Forbidden): unknown (get nodes)";
+    let said = [next(&seen), next(&seen), next(&seen), next(&seen)];
+    assert_eq!(said, ["worker-1", gap, "worker-1", gap]);
+}
+
 #[test]
 fn what_cannot_be_read_is_a_gap_and_the_rest_is_seen() {
     let stub = stub("echo 'Warning: old' >&2\ncat $folder/lines\nexec sleep 1000\n");

@@ -3,36 +3,49 @@
 
 use history::Verdict;
 use remote::Receipt;
+use remote::receipt::Claim;
 
 use crate::stand_ins::receipt;
 
 /// The pod pg-0 on the node worker-1, with a controller that makes it again at once, and Chaos Mesh. What is cut off is so if
-/// `@HOLDS@`. The state is the pod's UID, what was made, how its container and its node are.
+/// `@HOLDS@`, and what is deleted or killed ends if it does. The state is the pod's UID, what was made, how its container and its
+/// node are. As of a cluster with a broken extension, every answer comes with a complaint that has the time in it; and a pod that was
+/// just made is not found at first.
 const KUBECTL: &str = r#"#!/bin/sh
 state=@FOLDER@/unit
 read -r uid made container node < "$state"
 put() { echo "$*" > "$state"; }
 refuse() { echo "error: $*" >&2; exit 1; }
+complain() { echo "E1125 10:00:00.$$ $$ memcache.go:265] couldn't get resource list for metrics.k8s.io/v1beta1" >&2; }
 one='pod pg-0 --namespace default'
 case "$1 $2" in
   'version --client') echo 'Client Version: v1.31.0'; exit ;;
   '@FLAGS@') shift 2 ;;
   *) refuse "other flags: $*" ;;
 esac
+complain
 case "$*" in
-  "delete $one --now --wait=false") put new-uid "$made" "$container" "$node" ;;
-  "wait $one --for=condition=Ready --timeout=240s") ;;
+  "delete $one --now --wait=false --interactive=false") if @HOLDS@; then put new-uid "$made" "$container" "$node"; fi ;;
+  "wait $one --for=condition=Ready --timeout=240s")
+    [ "$uid" = old-uid ] || [ -e @FOLDER@/was-there ] || { : > @FOLDER@/was-there; refuse 'pods "pg-0" not found'; } ;;
   "get $one --ignore-not-found --output jsonpath={.metadata.uid}") printf %s "$uid" ;;
   "get $one --ignore-not-found --output jsonpath={.metadata.uid} {.metadata.deletionTimestamp}") printf '%s ' "$uid" ;;
   "get $one --output jsonpath=to end:{.metadata.deletionTimestamp}") printf 'to end:' ;;
   "get $one --output jsonpath={.status.conditions[?(@.type=='Ready')].status}") printf True ;;
-  "get $one --output jsonpath={.status.containerStatuses[*].state}") printf %s "$container" ;;
-  'exec pg-0 --namespace default --container=db -- sh -c kill -s "$1" 1 sh QUIT')
-    put "$uid" "$made" began-anew "$node"; echo 'command terminated with exit code 137' >&2; exit 137 ;;
+  "get $one --output jsonpath={.metadata.annotations."*default-container}) ;;
+  "get $one --output jsonpath={.spec.containers[0].name}") printf db ;;
+  "get $one --output jsonpath={.status.containerStatuses[*].state}") printf '%s exporter-%s' "$container" $$ ;;
+  "get $one --output jsonpath={.status.containerStatuses[?(@.name=='db')].state}") printf %s "$container" ;;
+  'exec pg-0 --namespace default --container='*' -- sh -c kill -s "$1" 1 sh QUIT')
+    if @HOLDS@; then
+      put "$uid" "$made" began-anew "$node"; echo 'command terminated with exit code 137' >&2; exit 137
+    fi ;;
   'create --filename /etc/isolate.yaml') put "$uid" policy "$container" "$node" ;;
-  'delete --filename /etc/isolate.yaml --ignore-not-found') put "$uid" nothing "$container" "$node" ;;
+  'delete --filename /etc/isolate.yaml --ignore-not-found --interactive=false') put "$uid" nothing "$container" "$node" ;;
   'get --filename /etc/isolate.yaml')
     [ "$made" = policy ] || refuse 'Error from server (NotFound): networkpolicies "isolate" not found' ;;
+  'get --filename /etc/isolate.yaml --ignore-not-found --output name')
+    [ "$made" != policy ] || echo networkpolicy.networking.k8s.io/isolate ;;
   'exec pg-0 --namespace default --container=db -- nc -z -w 2 10.0.0.2 5432')
     if @HOLDS@ && [ "$made" != nothing ]; then echo 'command terminated with exit code 1' >&2; exit 1; fi ;;
   'exec pg-0 --namespace default --container=db -- nc -z -w 2 kubernetes.default.svc 443') ;;
@@ -48,7 +61,9 @@ case "$*" in
   'wait node worker-1 --for=condition=Ready=Unknown --timeout=120s') [ "$node" = silent ] || refuse 'timed out' ;;
   'taint node worker-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute')
     put new-uid "$made" "$container" out-of-service ;;
-  'taint node worker-1 node.kubernetes.io/out-of-service:NoExecute-') put "$uid" "$made" "$container" silent ;;
+  'taint node worker-1 node.kubernetes.io/out-of-service:NoExecute-')
+    [ "$node" = out-of-service ] || refuse 'taint "node.kubernetes.io/out-of-service" not found'
+    put "$uid" "$made" "$container" silent ;;
   'get node worker-1 --output jsonpath={.spec.taints[*].key}' | 'get node worker-1 --output jsonpath=taints:{.spec.taints[*].key}')
     case $5 in jsonpath=taints*) printf taints: ;; esac
     [ "$node" != out-of-service ] || printf node.kubernetes.io/out-of-service ;;
@@ -61,8 +76,8 @@ case "$*" in
         put "$uid" networkchaos "$container" "$node" ;;
       *) refuse "another object: $object" ;;
     esac ;;
-  'delete podchaos holdfast-'*' --namespace default --ignore-not-found' | \
-    'delete networkchaos holdfast-'*' --namespace default --ignore-not-found') put "$uid" nothing "$container" "$node" ;;
+  'delete podchaos holdfast-'*' --namespace default --ignore-not-found --interactive=false' | \
+    'delete networkchaos holdfast-'*' --namespace default --ignore-not-found --interactive=false') put "$uid" nothing "$container" "$node" ;;
   'get podchaos holdfast-'*' --namespace default --ignore-not-found --output name' | \
     'get networkchaos holdfast-'*' --namespace default --ignore-not-found --output name')
     [ "$2" != "$made" ] || echo "$2.chaos-mesh.org/$3" ;;
@@ -116,6 +131,21 @@ fn a_container_that_ends_before_the_command_in_it_was_killed_all_the_same() {
 }
 
 #[test]
+fn where_no_container_is_named_the_one_is_looked_at_that_kubectl_chooses() {
+    passes("kubernetes-container-kill", &[], "ready", "old-uid nothing began-anew ready");
+}
+
+/// Neither what kubectl complains of nor another container is taken for it.
+#[test]
+fn a_pod_and_a_container_that_go_on_were_not_struck() {
+    for name in ["kubernetes-pod-delete", "kubernetes-container-kill"] {
+        let (receipt, stood) = of_pod(name, &[], false, "ready");
+        assert_eq!(stood, "old-uid nothing running ready", "kubectl ended with 0 all the same");
+        assert_ne!(receipt.verdict(), Verdict::Pass, "{name}");
+    }
+}
+
+#[test]
 fn a_pod_is_evicted_from_a_node_that_takes_pods_again_afterwards() {
     passes("kubernetes-evict", &[("node", "worker-1")], "ready", "new-uid nothing running cordoned");
 }
@@ -127,6 +157,7 @@ fn only_a_node_that_is_silent_is_taken_out_of_service() {
     let (answers, stood) = of_pod("kubernetes-out-of-service", &given, true, "ready");
     assert_eq!(stood, "old-uid nothing running ready", "it has no taint");
     assert_ne!(answers.verdict(), Verdict::Pass);
+    assert!(answers.undo.iter().all(Claim::is_success), "what was not struck is undone: {:?}", answers.undo);
 }
 
 #[test]

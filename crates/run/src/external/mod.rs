@@ -312,7 +312,9 @@ impl Underway for ClusterRun {
         let ClusterRun { mut strikes, watching, chronicle, mut found, .. } = *self;
         if let Some((pods, watching)) = watching {
             let seen = watching.finish(chronicle.as_ref());
-            found.recoveries = pods.recoveries(&seen, &strikes.records());
+            let faults = strikes.records();
+            found.recoveries = pods.recoveries(&seen, &faults);
+            pods.tell_ended_ways(&faults, chronicle.as_ref());
         }
         found
     }

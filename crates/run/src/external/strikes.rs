@@ -263,13 +263,16 @@ impl Ground {
         fault: &ExternalFault,
         member: &Member,
     ) -> Result<BTreeMap<String, String>, NodeError> {
-        let Some(pods) = self.on.pods.as_ref().filter(|_| asks_for(fault, pods::NODE)) else {
-            return Ok(BTreeMap::new());
-        };
-        let cluster = &self.on.cluster;
-        let may_break = cluster.may_break.iter().filter_map(|number| cluster.members.get(*number));
-        let may_break: BTreeSet<&str> = may_break.map(|member| member.name.as_str()).collect();
-        Ok(BTreeMap::from([(pods::NODE.to_owned(), pods.node_of(&member.name, &may_break)?)]))
+        let Some(pods) = &self.on.pods else { return Ok(BTreeMap::new()) };
+        let mut known = BTreeMap::new();
+        known.extend(pods.context().map(|context| (pods::CONTEXT.to_owned(), context.to_owned())));
+        if asks_for(fault, pods::NODE) {
+            let cluster = &self.on.cluster;
+            let may_break = cluster.may_break.iter().filter_map(|number| cluster.members.get(*number));
+            let may_break: BTreeSet<&str> = may_break.map(|member| member.name.as_str()).collect();
+            known.insert(pods::NODE.to_owned(), pods.node_of(&member.name, &may_break)?);
+        }
+        Ok(known)
     }
 
     /// The member that is meant now, and who leads where that was asked.

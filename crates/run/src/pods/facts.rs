@@ -39,7 +39,7 @@ pub(super) fn ask(
             node: pod.node,
         });
     }
-    let (namespace, context) = (kubernetes.namespace.clone(), kubernetes.context.clone());
+    let (namespace, context) = (kubernetes.namespace.clone(), kubectl.context.clone());
     Ok(KubernetesFacts { versions, namespace, context, pods: known, not_asked })
 }
 

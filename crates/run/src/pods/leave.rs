@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use kubernetes::permit::{granted, needs};
-use kubernetes::{Act, Kubectl, Need, Scope};
+use kubernetes::{Act, Grant, Kubectl, Need, Scope};
 use scenario::{ExternalFault, FaultAction, Scenario};
 
 use super::kubectl;
@@ -34,8 +34,8 @@ pub struct Asked {
     pub is_required: bool,
     /// What for.
     pub why: String,
-    /// Whether it is allowed; none where nobody said.
-    pub is_granted: Option<bool>,
+    /// What the cluster says of it; none where it said nothing.
+    pub answer: Option<Grant>,
 }
 
 /// What a scenario of pods needs, and which of it the login has; none for another scenario.
@@ -75,7 +75,7 @@ fn faults(scenario: &Scenario) -> impl Iterator<Item = &ExternalFault> {
 
 /// Asks, unless an earlier question had no answer: each may take long.
 fn ask(kubectl: &Kubectl, need: &Need, unanswered: &mut Option<String>) -> Asked {
-    let is_granted = if unanswered.is_none() {
+    let answer = if unanswered.is_none() {
         granted(kubectl, need).map_err(|error| *unanswered = Some(error.to_string())).ok()
     } else {
         None
@@ -90,7 +90,7 @@ fn ask(kubectl: &Kubectl, need: &Need, unanswered: &mut Option<String>) -> Asked
         },
         is_required: need.is_required,
         why: need.why.clone(),
-        is_granted,
+        answer,
     }
 }
 

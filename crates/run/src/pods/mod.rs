@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 use faults::FaultRecord;
 use history::{EventSink, KubernetesFacts, PodFacts, RecoveryStep};
+pub use kubernetes::Grant;
 use kubernetes::{Forward, ForwardError, Kubectl, KubectlError, MemberError, members};
+use remote::parameter::Kind;
 use scenario::{Cluster, Kubernetes, Member, RoleLabel};
 
 pub use self::leave::{Asked, Leave, leave};
@@ -33,6 +35,8 @@ const PROGRAM: &str = "kubectl";
 const WAY_WITHIN: Duration = Duration::from_secs(20);
 /// The parameter of command files that is the pod's node.
 pub(crate) const NODE: &str = "node";
+/// The parameter of command files that is the context.
+pub(crate) const CONTEXT: &str = "context";
 
 /// Why there are no pods to run against.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +50,15 @@ pub enum PodsError {
     /// They cannot be reached.
     #[error(transparent)]
     Way(#[from] ForwardError),
+    /// Commands cannot be held to the context that is current.
+    #[error(
+        "kubectl's current context `{context}` cannot be given to commands, which need letters, digits and \
+         `._@:/-`; `kubectl config rename-context` renames it"
+    )]
+    Context {
+        /// Its name.
+        context: String,
+    },
     /// What is seen of them cannot be written.
     #[error("{path}: {source}")]
     File {
@@ -101,6 +114,19 @@ fn kubectl(kubernetes: &Kubernetes) -> Kubectl {
     }
 }
 
+/// kubectl, held to the context that is current now where the scenario names none: another may be by the time that a fault is struck or
+/// undone. Within a pod of the cluster there may be none.
+fn held(kubectl: Kubectl) -> Result<Kubectl, PodsError> {
+    if kubectl.context.is_some() {
+        return Ok(kubectl);
+    }
+    let Some(context) = kubectl.current_context()? else { return Ok(kubectl) };
+    if Kind::OptionalName.accepted(&context).is_none() {
+        return Err(PodsError::Context { context });
+    }
+    Ok(Kubectl { context: Some(context), ..kubectl })
+}
+
 /// What stands in commands that are shown and not run for what is known of a pod only when a fault strikes it; nothing of a
 /// machine.
 pub(crate) fn values_on_paper(cluster: &Cluster, member: &Member) -> BTreeMap<String, String> {
@@ -117,7 +143,7 @@ pub fn node_on_paper(member: &str) -> String {
 impl Pods {
     /// Asks for the members' pods, and opens a way to each.
     pub(crate) fn open(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<Pods, PodsError> {
-        let kubectl = kubectl(kubernetes);
+        let kubectl = held(kubectl(kubernetes))?;
         let names: Vec<String> = cluster.members.iter().map(|member| member.name.clone()).collect();
         let facts = facts::ask(&kubectl, kubernetes, &names)?;
         let mut ways = Ways::new();
@@ -131,6 +157,11 @@ impl Pods {
     /// Where a member's pod is reached on this machine.
     pub(crate) fn address_of(&self, member: &str) -> Option<SocketAddr> {
         self.ways.get(member).map(Forward::address)
+    }
+
+    /// The context that commands about them are held to, if there is any.
+    pub(crate) fn context(&self) -> Option<&str> {
+        self.kubectl.context.as_deref()
     }
 
     /// What was known of them when the ways were opened.
@@ -178,6 +209,15 @@ impl Pods {
         }
     }
 
+    /// Tells of the ways to pods that no fault was for, where they ended: what failed at their clients then was not the database.
+    pub(crate) fn tell_ended_ways(&self, faults: &[FaultRecord], events: &dyn EventSink) {
+        let struck = faults.iter().flat_map(|fault| fault.vms.iter().copied()).collect();
+        let way = |pod: &str| self.ways.get(pod).map(|way| (way.restarts(), way.last_words()));
+        for what in ended_ways(&self.names, &struck, way) {
+            events.warn(what, "start it where the connection to the cluster's API server holds");
+        }
+    }
+
     /// Watches the cluster from now on.
     pub(crate) fn watch(&self, directory: &RunDirectory, zero: Instant) -> Result<Watching, PodsError> {
         Watching::begin((&self.kubectl, self.container.clone()), self.ways.clone(), directory, zero)
@@ -195,5 +235,36 @@ impl Pods {
         };
         let hits: Vec<Hit> = faults.iter().enumerate().filter_map(hit).collect();
         recoveries(&seen.sightings, seen.zero_unix_s, &hits)
+    }
+}
+
+/// What is told of ways that ended, by how often each was opened again and why, but for those to pods that were struck.
+fn ended_ways(
+    pods: &[String],
+    struck: &BTreeSet<usize>,
+    way: impl Fn(&str) -> Option<(u64, String)>,
+) -> Vec<String> {
+    let not_struck = pods.iter().enumerate().filter(|(number, _)| !struck.contains(number));
+    let told = |(_, pod): (usize, &String)| {
+        let (times, why) = way(pod).filter(|(times, _)| *times > 0)?;
+        Some(format!(
+            "the way to {pod}, which no fault was for, was opened again (times: {times}), and its clients lost \
+             their connections; the last time: {why}"
+        ))
+    };
+    not_struck.filter_map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_that_ended_is_told_of_a_pod_that_no_fault_was_for() {
+        let pods = ["pg-0", "pg-1", "pg-2"].map(str::to_owned);
+        let way = |pod: &str| Some((u64::from(pod != "pg-2"), "lost connection to pod".to_owned()));
+        let told = ended_ways(&pods, &BTreeSet::from([0]), way);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("pg-1") && told[0].ends_with("lost connection to pod"), "{told:?}");
     }
 }

@@ -78,7 +78,9 @@ impl Watching {
         }
         for (kind, why) in gaps(&record.sightings) {
             let what = format!("the watch of {} was interrupted: {why}", kind.resource());
-            sink.warn(what, "`holdfast check` prints what the login must be allowed");
+            let advice = "times just after it are at the latest; where nothing was seen at all, \
+                          `holdfast check` prints what the login must be allowed";
+            sink.warn(what, advice);
         }
         Seen { sightings: record.sightings, zero_unix_s }
     }
