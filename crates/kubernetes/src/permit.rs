@@ -58,6 +58,18 @@ pub enum Scope {
     Cluster,
 }
 
+impl Scope {
+    /// The namespace, where the pods are in this one; none for the whole cluster.
+    #[must_use]
+    pub fn namespace(&self, of_pods: &str) -> Option<String> {
+        match self {
+            Scope::Namespace => Some(of_pods.to_owned()),
+            Scope::NamespaceOf(namespace) => Some(namespace.clone()),
+            Scope::Cluster => None,
+        }
+    }
+}
+
 /// What a run needs that does these.
 #[must_use]
 pub fn needs(acts: &BTreeSet<Act>) -> Vec<Need> {
@@ -89,7 +101,10 @@ pub fn needs(acts: &BTreeSet<Act>) -> Vec<Need> {
             Act::PodEvict => add(&["create"], "pods/eviction", here, true, "evict a pod"),
             Act::ContainerKill => add(&["create"], "pods/exec", here, true, "end a container's process"),
             Act::NodeCordon => add(&["get", "patch"], "nodes", cluster, true, "cordon a node and undo it"),
-            Act::NodeTaint => add(&["get", "patch"], "nodes", cluster, true, "taint a node and undo it"),
+            Act::NodeTaint => {
+                add(watched, "nodes", cluster, true, "wait until a node is silent");
+                add(&["get", "patch"], "nodes", cluster, true, "taint a node and undo it");
+            }
             Act::NetworkPolicy => {
                 let resource = "networkpolicies.networking.k8s.io";
                 add(&["create", "get", "delete"], resource, here, true, "cut pods off and undo it");

@@ -153,6 +153,7 @@ fn show_leave(scenario: &Scenario) {
     }
     if leave.asked.iter().any(|asked| asked.is_required && asked.is_granted == Some(false)) {
         printed!("  a run would not get far: something that it needs is not allowed");
+        printed!("  `holdfast manifests` prints a service account and roles that allow it");
     }
     if !leave.not_known.is_empty() {
         printed!("  what the commands of {} need beside that is not known", leave.not_known.join(", "));

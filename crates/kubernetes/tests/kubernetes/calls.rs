@@ -197,6 +197,6 @@ fn a_fault_needs_more_than_looking_on() {
     assert!(has(&looks, "create", "pods/portforward") && has(&looks, "watch", "pods"));
     assert!(looks.iter().all(|need| need.verb != "delete" && need.verb != "patch"));
     assert!(has(&of(&[Act::PodDelete]), "delete", "pods"));
-    assert!(has(&of(&[Act::NodeTaint]), "patch", "nodes"));
+    assert!(has(&of(&[Act::NodeTaint]), "patch", "nodes") && has(&of(&[Act::NodeTaint]), "watch", "nodes"));
     assert!(has(&of(&[Act::ChaosMeshNetwork]), "create", "networkchaos.chaos-mesh.org"));
 }

@@ -6,6 +6,7 @@
 
 mod facts;
 mod leave;
+mod manifests;
 mod recovery;
 mod sightings;
 
@@ -22,6 +23,7 @@ use kubernetes::{Forward, ForwardError, Kubectl, KubectlError, MemberError, memb
 use scenario::{Cluster, Kubernetes, Member, RoleLabel};
 
 pub use self::leave::{Asked, Leave, leave};
+pub use self::manifests::{Manifests, Wanted, manifests};
 use self::recovery::{Hit, recoveries};
 use self::sightings::Seen;
 pub(crate) use self::sightings::Watching;
