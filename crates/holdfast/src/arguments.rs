@@ -56,6 +56,9 @@ pub enum Command {
         #[arg(long)]
         this_host: bool,
     },
+    /// Print the service account and the roles with which a scenario of pods may be run, as YAML for `kubectl apply`; asks no
+    /// cluster
+    Manifests(ManifestsOptions),
     /// Predict on paper at any scale: what failures stop, how likely data loss is, what a rebuild moves; starts nothing
     Predict(PredictOptions),
     /// Write the report of a run again from its run directory
@@ -231,6 +234,25 @@ pub struct RunOptions {
     /// Plant a lie in the lab: shows that its own evidence catches it. May be given several times
     #[arg(long, hide = true, value_name = "LIE")]
     pub plant: Vec<faults::Lie>,
+}
+
+/// Options of `holdfast manifests`.
+#[derive(Debug, Args)]
+pub struct ManifestsOptions {
+    /// The scenario
+    pub scenario: PathBuf,
+    /// Change a setting of the scenario: `--set loads.0.clients=8`; a number in the path is a list position, from 0
+    #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
+    pub set: Vec<(String, String)>,
+    /// Name of the service account
+    #[arg(long, value_name = "NAME", default_value = "holdfast", value_parser = object_name)]
+    pub account: String,
+    /// Namespace of the service account [default: that of the pods]
+    #[arg(long, value_name = "NAME", value_parser = object_name)]
+    pub namespace: Option<String>,
+    /// Leave out what `holdfast check` calls optional: the run goes on without it and sees less
+    #[arg(long)]
+    pub only_needed: bool,
 }
 
 /// Options of `holdfast predict`. The scenario gives regions, zones and racks; the database is taken to keep its data in
@@ -462,6 +484,17 @@ fn path_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A name that Kubernetes takes for a namespace, and for a service account.
+fn object_name(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let ends_in_a_hyphen = text.starts_with('-') || text.ends_with('-');
+    if (1..=63).contains(&text.len()) && text.bytes().all(fits) && !ends_in_a_hyphen {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("`{text}` is no name there; write up to 63 small letters, digits and inner hyphens"))
+    }
+}
+
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
@@ -492,5 +525,13 @@ mod tests {
             Arguments::try_parse_from(load.into_iter().chain(["--timeout", timeout])).is_ok()
         };
         assert!(with_timeout("1ms") && !with_timeout("0s") && !with_timeout("0.0ms"));
+    }
+
+    #[test]
+    fn a_namespace_is_called_as_kubernetes_allows() {
+        assert!(object_name("tests-2").is_ok() && object_name("7").is_ok());
+        for wrong in ["", "-a", "a-", "A", "a.b", "a b", "a\nb", "a".repeat(64).as_str()] {
+            assert!(object_name(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Check { scenario, set, this_host } => {
             commands::check::check(scenario.as_deref(), &set, this_host)
         }
+        Command::Manifests(options) => commands::manifests::manifests(&options),
         Command::Predict(options) => commands::predict::predict(&options),
         Command::Load(options) => commands::load::load(options),
         Command::Agent => commands::agent::agent(),

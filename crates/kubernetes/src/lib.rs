@@ -1,9 +1,10 @@
 //! A Kubernetes cluster through the system's `kubectl`, which carries the user's own login.
 //!
 //! Owns how kubectl is called and ended ([`kubectl`]), which facts are kept of the API's objects ([`objects`], [`members`]),
-//! what a run needs leave for ([`permit`]), ways to a pod's port ([`forward`]), what is seen of the cluster while a run lasts
-//! ([`watch`], [`sightings`]) and how a recovery is told from that ([`phases`]). Objects, sightings and phases are pure. What is
-//! struck, and what a run makes of the facts, is the caller's; nothing here changes a cluster.
+//! what a run needs leave for ([`permit`]) and the roles that give it ([`roles`]), ways to a pod's port ([`forward`]), what is seen
+//! of the cluster while a run lasts ([`watch`], [`sightings`]) and how a recovery is told from that ([`phases`]). Objects, roles,
+//! sightings and phases are pure. What is struck, and what a run makes of the facts, is the caller's; nothing here changes a
+//! cluster.
 
 pub mod forward;
 pub mod kubectl;
@@ -13,6 +14,7 @@ pub mod objects;
 pub mod permit;
 pub mod phases;
 mod process;
+pub mod roles;
 pub mod sightings;
 pub mod watch;
 
@@ -22,5 +24,6 @@ pub use members::MemberError;
 pub use objects::{Container, Endpoints, Node, ObjectError, Pod, PodPhase, Volume};
 pub use permit::{Act, Grant, Need, Scope};
 pub use phases::{Phase, Step, told};
+pub use roles::{Account, Roles};
 pub use sightings::{Change, Kind, Seen, Sighting};
 pub use watch::Watch;

@@ -60,6 +60,18 @@ pub enum Scope {
     Cluster,
 }
 
+impl Scope {
+    /// The namespace, where the pods are in this one; none for the whole cluster.
+    #[must_use]
+    pub fn namespace(&self, of_pods: &str) -> Option<String> {
+        match self {
+            Scope::Namespace => Some(of_pods.to_owned()),
+            Scope::NamespaceOf(namespace) => Some(namespace.clone()),
+            Scope::Cluster => None,
+        }
+    }
+}
+
 /// What the cluster says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {

@@ -155,6 +155,7 @@ fn show_leave(scenario: &Scenario) {
     let is_refused = |asked: &Asked| matches!(asked.answer, Some(Grant::No | Grant::NoResource));
     if leave.asked.iter().any(|asked| asked.is_required && is_refused(asked)) {
         printed!("  a run would not get far: something that it needs is not allowed, or not there");
+        printed!("  `holdfast manifests` prints a service account and roles that allow it");
     }
     if !leave.not_known.is_empty() {
         printed!("  what the commands of {} need beside that is not known", leave.not_known.join(", "));

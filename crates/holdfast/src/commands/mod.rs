@@ -12,6 +12,7 @@ pub mod heal;
 pub mod inner;
 pub mod list;
 pub mod load;
+pub mod manifests;
 pub mod manual;
 pub mod predict;
 pub mod report;

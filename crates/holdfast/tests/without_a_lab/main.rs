@@ -1,5 +1,5 @@
 //! The whole program where it needs no lab: its help and its man pages, loads on databases that exist, clusters that exist
-//! with faults of their machines or pods, and loads spread over agents.
+//! with faults of their machines or pods, roles for those, and loads spread over agents.
 //!
 //! What needs a lab is tested by `end_to_end`.
 
@@ -11,6 +11,7 @@ mod folder;
 mod heal;
 mod kubernetes;
 mod load;
+mod manifests;
 mod manual;
 #[path = "../../../client/tests/client/mariadb_server.rs"]
 mod mariadb_server;

@@ -43,6 +43,22 @@ pub struct Asked {
 pub fn leave(scenario: &Scenario) -> Option<Leave> {
     let kubernetes = scenario.cluster.as_ref()?.kubernetes.as_ref()?;
     let kubectl = kubectl(kubernetes);
+    let Needed { needs, not_known } = needed(scenario);
+    let mut unanswered = None;
+    let asked = needs.iter().map(|need| ask(&kubectl, need, &mut unanswered)).collect();
+    Some(Leave { asked, not_known: not_known.into_iter().collect(), unanswered })
+}
+
+/// What a scenario needs, whoever runs it.
+pub(super) struct Needed {
+    /// Each verb.
+    pub(super) needs: Vec<Need>,
+    /// Command files of the scenario's own, whose commands may need more.
+    pub(super) not_known: BTreeSet<String>,
+}
+
+/// What a scenario of pods needs. Nothing is asked.
+pub(super) fn needed(scenario: &Scenario) -> Needed {
     let mut acts: BTreeSet<Act> = BTreeSet::new();
     let (mut looks, mut not_known) = (false, BTreeSet::new());
     for fault in faults(scenario) {
@@ -61,9 +77,7 @@ pub fn leave(scenario: &Scenario) -> Option<Leave> {
     if looks && !needs.iter().any(|need| (&need.verb, &need.resource) == (&exec.verb, &exec.resource)) {
         needs.push(exec);
     }
-    let mut unanswered = None;
-    let asked = needs.iter().map(|need| ask(&kubectl, need, &mut unanswered)).collect();
-    Some(Leave { asked, not_known: not_known.into_iter().collect(), unanswered })
+    Needed { needs, not_known }
 }
 
 fn faults(scenario: &Scenario) -> impl Iterator<Item = &ExternalFault> {
@@ -83,11 +97,7 @@ fn ask(kubectl: &Kubectl, need: &Need, unanswered: &mut Option<String>) -> Asked
     Asked {
         verb: need.verb.clone(),
         resource: need.resource.clone(),
-        namespace: match &need.scope {
-            Scope::Namespace => Some(kubectl.namespace.clone()),
-            Scope::NamespaceOf(namespace) => Some(namespace.clone()),
-            Scope::Cluster => None,
-        },
+        namespace: need.scope.namespace(&kubectl.namespace),
         is_required: need.is_required,
         why: need.why.clone(),
         answer,

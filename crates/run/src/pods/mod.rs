@@ -6,6 +6,7 @@
 
 mod facts;
 mod leave;
+mod manifests;
 mod recovery;
 mod sightings;
 
@@ -24,6 +25,7 @@ use remote::parameter::Kind;
 use scenario::{Cluster, Kubernetes, Member, RoleLabel};
 
 pub use self::leave::{Asked, Leave, leave};
+pub use self::manifests::{Manifests, Wanted, manifests};
 use self::recovery::{Hit, recoveries};
 use self::sightings::Seen;
 pub(crate) use self::sightings::Watching;
