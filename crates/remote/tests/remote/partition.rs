@@ -67,26 +67,13 @@ fn machines(test: &str) -> Option<(Machine, Machine)> {
     if lacks(test, &["nft", "ping", "ip", "unshare", "nsenter", "setsid", "timeout"]) {
         return None;
     }
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let made = Machine::new(&words(&["unshare", "--user", "--map-root-user", "--net", "sleep", "1000"]))
-        .and_then(|one| {
-            // In the first one's user namespace, so that a cable between the two may be made; in a network of its own.
-            let pid = one.child.id().to_string();
-            let enter = [
-                "nsenter",
-                "-t",
-                &pid,
-                "--user",
-                "--preserve-credentials",
-                "--",
-                "unshare",
-                "--net",
-                "sleep",
-                "1000",
-            ];
-            Some((Machine::new(&words(&enter))?, one))
-        });
-    let Some((other, one)) = made else {
+    let made = |command: &str| Machine::new(&command.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    let both = made("unshare --user --map-root-user --net sleep 1000").and_then(|one| {
+        // In the first one's user namespace, so that a cable between the two may be made; in a network of its own.
+        let enter = format!("nsenter -t {} --user --preserve-credentials --", one.child.id());
+        Some((made(&format!("{enter} unshare --net sleep 1000"))?, one))
+    });
+    let Some((other, one)) = both else {
         eprintln!("skipped: {test}: this machine gives no user and network namespaces");
         return None;
     };
