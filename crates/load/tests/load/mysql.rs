@@ -46,18 +46,7 @@ fn standard_workloads_do_what_they_say_in_mysql_s_sql() {
     is_undisturbed(&done);
     ground::cells_are_those_written(&done, &ground::read(&plan));
 
-    let options = [
-        ("read", "20%"),
-        ("update", "20%"),
-        ("insert", "20%"),
-        ("scan", "20%"),
-        ("read_modify_write", "20%"),
-        ("records", "300"),
-        ("fields", "4"),
-        ("field_length", "20"),
-        ("distribution", "latest"),
-    ];
-    let plan = prepared("ycsb", &options, &server);
+    let plan = prepared("ycsb", &ground::YCSB, &server);
     let done = ground::run_well(&plan, 500, &["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"]);
     ground::cells_are_those_written(&done, &ground::read(&plan));
 
