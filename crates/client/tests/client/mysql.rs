@@ -12,23 +12,8 @@ use client::{
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::answers::{told, wait};
 use crate::mariadb_server::{self, PASSWORD, Server, settings};
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
-}
-
-/// The error of a call that must fail, as `class definite code`.
-fn told<T>(result: Result<T, SessionError>) -> String {
-    match result {
-        Ok(_) => "ok".to_owned(),
-        Err(error) => {
-            let certainty = if error.definite { "definite" } else { "unknown" };
-            format!("{} {certainty} {}", error.class.name(), error.code.unwrap_or_default())
-        }
-    }
-}
 
 /// Prepares and runs one statement.
 async fn run(client: &mut MysqlClient, sql: &str) -> Result<Rows, SessionError> {

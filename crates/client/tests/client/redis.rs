@@ -13,17 +13,13 @@ use nix::sys::signal::Signal;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::answers::{told_with_session, wait};
 use crate::redis_server::{self, Server};
 use crate::transactions;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long an answer is waited for that never comes.
 const SHORT: Duration = Duration::from_millis(300);
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
-}
 
 async fn connect(
     endpoints: Vec<Endpoint>,
@@ -223,31 +219,24 @@ fn every_answer_says_whether_the_transaction_may_have_happened() {
             let connected = connect(vec![stub(answer)], settings, SHORT).await;
             let mut session = connected.unwrap_or_else(|error| panic!("{error}")).session;
             let result = transact(&mut session, write("k", 1)).await;
-            let broken = if session.is_broken() { " broken" } else { "" };
-            match result {
-                Ok(_) => format!("done{broken}"),
-                Err(SessionError { class, definite, code, .. }) => {
-                    let certainty = if definite { "definite" } else { "indefinite" };
-                    format!("{} {certainty} {}{broken}", class.name(), code.unwrap_or_default())
-                }
-            }
+            told_with_session(result, session.is_broken())
         })
     };
     let check = |answer: Option<&'static str>, expected: &str| {
         assert_eq!(told(answer, Settings::default()), expected, "{answer:?}");
     };
-    check(Some(DONE), "done");
+    check(Some(DONE), "ok");
     check(Some("-LOADING Redis is loading the dataset in memory\r\n"), "connection definite LOADING broken");
     check(Some("-MASTERDOWN Link with MASTER is down\r\n"), "read-only definite MASTERDOWN broken");
     check(Some("-CLUSTERDOWN The cluster is down\r\n"), "read-only definite CLUSTERDOWN broken");
     check(Some("-MOVED 3999 10.0.0.2:6379\r\n"), "read-only definite MOVED broken");
     check(Some("-BUSY Redis is busy running a script.\r\n"), "other definite BUSY");
-    check(Some("-ERR something\r\n"), "other indefinite ERR");
-    check(None, "connection indefinite  broken");
-    check(Some(""), "timeout indefinite  broken");
-    check(Some("*2\r\n$9\r\ncommitted\r\n"), "timeout indefinite  broken");
-    check(Some("*1\r\n$9\r\ncommitted\r\n"), "other indefinite  broken");
-    check(Some("HTTP/1.1 400 Bad Request\r\n"), "other indefinite  broken");
+    check(Some("-ERR something\r\n"), "other unknown ERR");
+    check(None, "connection unknown  broken");
+    check(Some(""), "timeout unknown  broken");
+    check(Some("*2\r\n$9\r\ncommitted\r\n"), "timeout unknown  broken");
+    check(Some("*1\r\n$9\r\ncommitted\r\n"), "other unknown  broken");
+    check(Some("HTTP/1.1 400 Bad Request\r\n"), "other unknown  broken");
 
     let waiting = || Settings {
         wait: Some(Wait { replicas: 2, timeout: Duration::from_millis(50) }),
@@ -256,10 +245,10 @@ fn every_answer_says_whether_the_transaction_may_have_happened() {
     let check = |answer: &'static str, expected: &str| {
         assert_eq!(told(Some(answer), waiting()), expected, "{answer:?}");
     };
-    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n:2\r\n", "done");
-    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n:1\r\n", "timeout indefinite WAIT");
+    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n:2\r\n", "ok");
+    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n:1\r\n", "timeout unknown WAIT");
     // Written, and then told to follow another: the code alone would be definite.
-    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n-READONLY x\r\n", "read-only indefinite READONLY broken");
-    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n-UNBLOCKED x\r\n", "other indefinite UNBLOCKED");
+    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n-READONLY x\r\n", "read-only unknown READONLY broken");
+    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n-UNBLOCKED x\r\n", "other unknown UNBLOCKED");
     check("-READONLY x\r\n:0\r\n", "read-only definite READONLY broken");
 }
