@@ -136,7 +136,6 @@ fn fields<'t>(types: &'t Types, item: &'t ItemStruct) -> Vec<&'t Field> {
     item.fields.iter().flat_map(inner).collect()
 }
 
-/// The page.
 pub(super) fn page(root: &Path) -> anyhow::Result<String> {
     let types = Types::read(root)?;
     let mut body = String::new();

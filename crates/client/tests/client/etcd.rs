@@ -26,9 +26,7 @@ const FOLLOWS: &str = r#"{"header":{"member_id":"7"},"leader":"8"}"#;
 enum Reaction {
     /// Answers, every byte by itself.
     Answers(u16, &'static str),
-    /// Closes the connection.
     HangsUp,
-    /// Never answers.
     IsSilent,
 }
 

@@ -44,7 +44,6 @@ fn program(name: &str) -> Option<std::path::PathBuf> {
     folders.map(|folder| folder.join(name)).find(|path| path.exists())
 }
 
-/// One MariaDB server.
 pub struct Server {
     directory: TempDir,
     settings: Vec<String>,

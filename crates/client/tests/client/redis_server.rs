@@ -25,7 +25,6 @@ pub fn is_here(test: &str) -> bool {
     is_here
 }
 
-/// One Redis server.
 pub struct Server {
     child: Child,
     port: u16,

@@ -37,7 +37,6 @@ pub fn programs() -> Option<PathBuf> {
     found
 }
 
-/// One PostgreSQL server.
 pub struct Server {
     programs: PathBuf,
     directory: TempDir,
