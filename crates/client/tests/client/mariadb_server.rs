@@ -73,6 +73,11 @@ impl Server {
         server
     }
 
+    /// The same where a server is installed; none, and said so, where not.
+    pub async fn here(test: &str, settings: &[&str]) -> Option<Self> {
+        if is_here(test) { Some(Self::start(settings).await) } else { None }
+    }
+
     /// Starts it (again) and waits until it answers.
     pub async fn run(&mut self) {
         let path = |name: &str| self.directory.path().join(name).to_string_lossy().into_owned();

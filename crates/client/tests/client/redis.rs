@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::answers::{told_with_session, wait};
-use crate::redis_server::{self, Server};
+use crate::redis_server::Server;
 use crate::transactions;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -54,10 +54,9 @@ fn read(name: &str) -> Vec<Operation> {
 
 #[test]
 fn thousands_of_transactions_do_what_the_control_database_does() {
-    if !redis_server::is_here("thousands_of_transactions_do_what_the_control_database_does") {
+    let Some(server) = Server::here("thousands_of_transactions_do_what_the_control_database_does", &[]) else {
         return;
-    }
-    let server = Server::start(&[]);
+    };
     wait(async {
         let mut session = session_with(&server, Settings::default()).await;
         let session = session.key_value().expect("keys and values");
@@ -67,10 +66,7 @@ fn thousands_of_transactions_do_what_the_control_database_does() {
 
 #[test]
 fn a_replica_is_passed_over_and_one_that_was_a_primary_says_so_and_ends_the_session() {
-    if !redis_server::is_here("a_replica_is_passed_over") {
-        return;
-    }
-    let primary = Server::start(&[]);
+    let Some(primary) = Server::here("a_replica_is_passed_over", &[]) else { return };
     let replica = Server::replica_of(&primary, &[]);
     replica.wait_for_info("replication", "master_link_status:up");
     wait(async {
@@ -97,10 +93,7 @@ fn a_replica_is_passed_over_and_one_that_was_a_primary_says_so_and_ends_the_sess
 
 #[test]
 fn a_write_that_too_few_replicas_had_in_time_is_indefinite_and_has_happened() {
-    if !redis_server::is_here("a_write_that_too_few_replicas_had") {
-        return;
-    }
-    let primary = Server::start(&[]);
+    let Some(primary) = Server::here("a_write_that_too_few_replicas_had", &[]) else { return };
     let replica = Server::replica_of(&primary, &[]);
     replica.wait_for_info("replication", "master_link_status:up");
     let settings =
@@ -125,10 +118,7 @@ fn a_write_that_too_few_replicas_had_in_time_is_indefinite_and_has_happened() {
 
 #[test]
 fn a_primary_that_its_replicas_have_left_takes_no_writes_where_it_is_told_so() {
-    if !redis_server::is_here("a_primary_that_its_replicas_have_left") {
-        return;
-    }
-    let server = Server::start(&[]);
+    let Some(server) = Server::here("a_primary_that_its_replicas_have_left", &[]) else { return };
     wait(async {
         for operations in [write("k", 1), vec![Operation::Add { key: key("n"), amount: 1, floor: None }]] {
             server.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
@@ -148,11 +138,8 @@ fn a_primary_that_its_replicas_have_left_takes_no_writes_where_it_is_told_so() {
 
 #[test]
 fn a_password_is_asked_for_and_shown_to_nobody() {
-    if !redis_server::is_here("a_password_is_asked_for_and_shown_to_nobody") {
-        return;
-    }
     let acl = ["--requirepass", "geheim", "--user", "me", "on", ">verborgen", "~*", "&*", "+@all"];
-    let server = Server::start(&acl);
+    let Some(server) = Server::here("a_password_is_asked_for_and_shown_to_nobody", &acl) else { return };
     let settings = |user: Option<&str>, password: Option<&str>| Settings {
         user: user.map(str::to_owned),
         password: password.map(Into::into),

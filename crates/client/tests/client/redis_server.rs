@@ -58,6 +58,11 @@ impl Server {
         server
     }
 
+    /// The same where a server is installed; none, and said so, where not.
+    pub fn here(test: &str, settings: &[&str]) -> Option<Self> {
+        is_here(test).then(|| Self::start(settings))
+    }
+
     /// Starts a replica of `primary`.
     pub fn replica_of(primary: &Server, settings: &[&str]) -> Self {
         let port = primary.port.to_string();
