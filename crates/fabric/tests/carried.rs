@@ -216,18 +216,7 @@ fn a_capture_holds_what_the_port_sent_and_received() {
 /// Lets Wireshark's reader have its say, where it is installed.
 fn check_with_tshark(mut file: File) {
     file.rewind().expect("rewound");
-    let arguments = [
-        "-r",
-        "-",
-        "-T",
-        "fields",
-        "-e",
-        "ip.src",
-        "-e",
-        "ip.checksum.status",
-        "-o",
-        "ip.check_checksum:TRUE",
-    ];
+    let arguments = "-r - -T fields -e ip.src -e ip.checksum.status -o ip.check_checksum:TRUE".split(' ');
     let run = Command::new("tshark").args(arguments).stdin(file).stderr(Stdio::null()).output();
     match run {
         Ok(output) => {

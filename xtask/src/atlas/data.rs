@@ -49,7 +49,6 @@ pub(super) fn read(folder: &Path, engine: &str, fault: &str) -> anyhow::Result<O
         .with_context(|| format!("{}: not a cell of the atlas", path.display()))
 }
 
-/// Writes the cell.
 pub(super) fn save(folder: &Path, cell: &Cell) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(cell)?;
     super::write(&path(folder, &cell.engine, &cell.fault), &format!("{text}\n"))

@@ -23,7 +23,6 @@ use super::load_sides::{Length, Side};
 
 /// Keys that both sides ask for.
 pub(super) const KEYS: u32 = 10_000;
-/// The keyspace.
 const NAME: &str = "holdfast";
 /// How long the node may take to serve clients.
 const PATIENCE: Duration = Duration::from_secs(180);

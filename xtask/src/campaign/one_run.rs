@@ -29,7 +29,6 @@ pub(super) struct Became {
     pub(super) why: String,
     /// What should not have been; empty for a run without a defect of ours.
     pub(super) complaints: Vec<String>,
-    /// Its scenario.
     pub(super) scenario: String,
 }
 

@@ -11,7 +11,6 @@ pub(super) struct Drawn {
     pub(super) length_s: u64,
 }
 
-/// Draws one.
 pub(super) fn draw(dice: &mut Dice, seed: u64) -> Drawn {
     let engine = dice.one_of(&["control", "control", "control", "postgres", "postgres", "etcd"]);
     let zones = dice.from(1, 3);

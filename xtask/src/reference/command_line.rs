@@ -55,7 +55,6 @@ fn commands(top: &str) -> Vec<String> {
     names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
 }
 
-/// The page.
 pub(super) fn page(helps: &[(String, String)]) -> String {
     let mut body = String::new();
     let top = helps.iter().find(|(name, _)| name.is_empty()).map_or("", |(_, text)| text);

@@ -15,21 +15,9 @@ use syn::{
 use super::markdown::{code, page as whole_page, table};
 
 /// Where the types of a result are.
-const SOURCES: &[&str] = &[
-    "crates/results/src/fault.rs",
-    "crates/results/src/lab.rs",
-    "crates/results/src/load.rs",
-    "crates/results/src/prediction.rs",
-    "crates/results/src/run.rs",
-    "crates/results/src/volume.rs",
-    "crates/history/src/agent.rs",
-    "crates/history/src/event.rs",
-    "crates/history/src/facts.rs",
-    "crates/history/src/kubernetes.rs",
-    "crates/history/src/lib.rs",
-    "crates/history/src/migration.rs",
-    "crates/history/src/operation.rs",
-    "crates/history/src/vigil.rs",
+const SOURCES: &[(&str, &str)] = &[
+    ("results", "fault lab load prediction run volume"),
+    ("history", "agent event facts kubernetes lib migration operation vigil"),
 ];
 /// The type of the whole file.
 const WHOLE: &str = "RunResult";
@@ -43,9 +31,12 @@ struct Types {
 impl Types {
     fn read(root: &Path) -> anyhow::Result<Types> {
         let mut types = Types { structs: BTreeMap::new(), enums: BTreeMap::new() };
-        for source in SOURCES {
-            let text = fs::read_to_string(root.join(source)).with_context(|| (*source).to_owned())?;
-            for item in syn::parse_file(&text).with_context(|| (*source).to_owned())?.items {
+        let sources = SOURCES.iter().flat_map(|(krate, files)| {
+            files.split(' ').map(move |file| format!("crates/{krate}/src/{file}.rs"))
+        });
+        for source in sources {
+            let text = fs::read_to_string(root.join(&source)).with_context(|| source.clone())?;
+            for item in syn::parse_file(&text).with_context(|| source)?.items {
                 match item {
                     Item::Struct(item) => drop(types.structs.insert(item.ident.to_string(), item)),
                     Item::Enum(item) => drop(types.enums.insert(item.ident.to_string(), item)),
@@ -145,7 +136,6 @@ fn fields<'t>(types: &'t Types, item: &'t ItemStruct) -> Vec<&'t Field> {
     item.fields.iter().flat_map(inner).collect()
 }
 
-/// The page.
 pub(super) fn page(root: &Path) -> anyhow::Result<String> {
     let types = Types::read(root)?;
     let mut body = String::new();

@@ -24,7 +24,6 @@ fn links(names: impl Iterator<Item = &'static str>, file: &str) -> String {
     names.map(|name| format!("[`{name}`]({file}#{name})")).collect::<Vec<_>>().join(", ")
 }
 
-/// The databases.
 pub(super) fn engines() -> String {
     let names = || workload::all().iter().map(|workload| workload.name());
     let rows = engine::registry::engines().iter().map(|entry| {

@@ -46,7 +46,6 @@ const FILES: &[(&str, &str, &str)] = &[
     ("volumes", "run", "While the lab is up: folder with the content of the nodes' volumes."),
 ];
 
-/// The page.
 pub(super) fn page() -> String {
     let rows =
         FILES.iter().map(|(name, by, content)| vec![code(name), (*by).to_owned(), (*content).to_owned()]);

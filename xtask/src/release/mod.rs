@@ -22,7 +22,6 @@ const FOLDER: &str = "release-files";
 const PROGRAM: &str = "holdfast";
 /// The program's hidden door that writes man pages and completions (`holdfast/src/commands/manual.rs`).
 const MANUAL_SUBCOMMAND: &str = "write-manual";
-/// Our own licences.
 const OWN_LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Whether known defects of dependencies were looked up.

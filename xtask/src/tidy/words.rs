@@ -36,7 +36,6 @@ const PHRASES: &[(&str, &str)] = &[
     ("passed over", "skipped, or ignored"),
     ("as without it", "the default"),
 ];
-/// Documents that people write.
 const WRITTEN_BY_PEOPLE: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",

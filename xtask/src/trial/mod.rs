@@ -15,21 +15,7 @@ use crate::program;
 use machine::{Machine, NOBODY, said};
 
 /// Programs that the machines are made with, or that the scenario's faults use.
-const PROGRAMS: &[&str] = &[
-    "ip",
-    "nft",
-    "nsenter",
-    "ping",
-    "pgrep",
-    "pkill",
-    "setpriv",
-    "setsid",
-    "ssh",
-    "ssh-keygen",
-    "sshd",
-    "timeout",
-    "unshare",
-];
+const PROGRAMS: &str = "ip nft nsenter ping pgrep pkill setpriv setsid ssh ssh-keygen sshd timeout unshare";
 const MACHINES: usize = 3;
 
 /// A shipped scenario for a cluster that exists.
@@ -93,7 +79,7 @@ pub fn needs() -> anyhow::Result<()> {
         "sshd works for root alone in a namespace without a user namespace: run it as root"
     );
     let missing: Vec<&str> =
-        PROGRAMS.iter().copied().filter(|program| machine::path_of(program).is_none()).collect();
+        PROGRAMS.split(' ').filter(|program| machine::path_of(program).is_none()).collect();
     ensure!(
         missing.is_empty(),
         "not on this machine: {}; on Debian and Ubuntu: apt install iproute2 nftables iputils-ping procps openssh-server \

@@ -19,31 +19,15 @@ use tempfile::TempDir;
 const BOOT: Duration = Duration::from_secs(240);
 
 /// What Cassandra needs of Java's own modules.
-const EXPORTS: &[&str] = &[
-    "java.base/jdk.internal.misc",
-    "java.base/java.lang.ref",
-    "java.base/sun.nio.ch",
-    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
-    "java.rmi/sun.rmi.registry",
-    "java.rmi/sun.rmi.server",
-    "java.sql/java.sql",
-];
-const OPENS: &[&str] = &[
-    "java.base/java.io",
-    "java.base/java.lang",
-    "java.base/java.lang.module",
-    "java.base/java.lang.reflect",
-    "java.base/java.nio",
-    "java.base/java.util",
-    "java.base/jdk.internal.loader",
-    "java.base/jdk.internal.math",
-    "java.base/jdk.internal.module",
-    "java.base/jdk.internal.ref",
-    "java.base/jdk.internal.reflect",
-    "java.base/jdk.internal.util.jar",
-    "java.base/sun.nio.ch",
-    "jdk.management/com.sun.management.internal",
-];
+const EXPORTS: &str = "java.base/jdk.internal.misc java.base/java.lang.ref java.base/sun.nio.ch \
+                       java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry \
+                       java.rmi/sun.rmi.server java.sql/java.sql";
+const OPENS: &str = "java.base/java.io java.base/java.lang java.base/java.lang.module \
+                     java.base/java.lang.reflect java.base/java.nio java.base/java.util \
+                     java.base/jdk.internal.loader java.base/jdk.internal.math java.base/jdk.internal.module \
+                     java.base/jdk.internal.ref java.base/jdk.internal.reflect \
+                     java.base/jdk.internal.util.jar java.base/sun.nio.ch \
+                     jdk.management/com.sun.management.internal";
 
 /// The folder of Cassandra's jars: where Holdfast has installed it, or where its packages put it.
 fn jars() -> Option<PathBuf> {
@@ -138,8 +122,8 @@ impl Server {
         let log = fs::File::create(folder.join("log"))?;
         let mut command = Command::new("java");
         command.args(["-Xms32m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
-        command.args(EXPORTS.iter().map(|module| format!("--add-exports={module}=ALL-UNNAMED")));
-        command.args(OPENS.iter().map(|module| format!("--add-opens={module}=ALL-UNNAMED")));
+        command.args(EXPORTS.split(' ').map(|module| format!("--add-exports={module}=ALL-UNNAMED")));
+        command.args(OPENS.split(' ').map(|module| format!("--add-opens={module}=ALL-UNNAMED")));
         command.args([
             format!("-Dcassandra.config=file://{data}/cassandra.yaml"),
             format!("-Dcassandra-rackdc.properties=file://{data}/rack.properties"),

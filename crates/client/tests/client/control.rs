@@ -14,6 +14,8 @@ use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::answers::wait;
+
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn free_address() -> SocketAddr {
@@ -50,11 +52,6 @@ async fn connected(address: SocketAddr) -> Connected {
         }
         sleep(Duration::from_millis(20)).await;
     }
-}
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
 }
 
 #[test]

@@ -13,14 +13,10 @@ use client::{
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::answers::{told_with_session as told, wait};
 use crate::cassandra_server::Server;
 
 const SHORT: Duration = Duration::from_millis(200);
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
-}
 
 fn settings(timeout: Duration) -> Settings {
     Settings {
@@ -34,18 +30,6 @@ fn settings(timeout: Duration) -> Settings {
         timestamps: Timestamps::Client,
         timeout,
         connect_timeout: Duration::from_secs(5),
-    }
-}
-
-/// An outcome as `class certainty code`, and whether the session is lost.
-fn told<T>(result: Result<T, SessionError>, is_broken: bool) -> String {
-    let broken = if is_broken { " broken" } else { "" };
-    match result {
-        Ok(_) => format!("done{broken}"),
-        Err(SessionError { class, definite, code, .. }) => {
-            let certainty = if definite { "definite" } else { "indefinite" };
-            format!("{} {certainty} {}{broken}", class.name(), code.unwrap_or_default())
-        }
     }
 }
 
@@ -142,23 +126,23 @@ fn every_answer_says_whether_the_write_may_have_happened() {
         });
         assert_eq!(seen, expected, "{cql}");
     };
-    check(WRITE, Some(VOID), "done");
+    check(WRITE, Some(VOID), "ok");
     check(WRITE, Some((0, UNAVAILABLE)), "other definite 0x1000");
-    check(CONDITIONAL, Some((0, UNAVAILABLE)), "other indefinite 0x1000");
+    check(CONDITIONAL, Some((0, UNAVAILABLE)), "other unknown 0x1000");
     check(WRITE, Some((0, OVERLOADED)), "other definite 0x1001");
-    check(CONDITIONAL, Some((0, OVERLOADED)), "other indefinite 0x1001");
+    check(CONDITIONAL, Some((0, OVERLOADED)), "other unknown 0x1001");
     check(WRITE, Some((0, STARTING)), "connection definite 0x1002 broken");
-    check(WRITE, Some((0, LATE)), "timeout indefinite 0x1100");
+    check(WRITE, Some((0, LATE)), "timeout unknown 0x1100");
     check(READ, Some((0, LATE)), "timeout definite 0x1100");
     check(WRITE, Some((0, SYNTAX)), "other definite 0x2000");
     check(WRITE, Some((0, UNPREPARED)), "other definite 0x2500 broken");
-    check(WRITE, Some((0, DEFECT)), "other indefinite 0x0000");
-    check(WRITE, Some((0, &LATE[..9])), "connection indefinite  broken");
-    check(WRITE, None, "connection indefinite  broken");
+    check(WRITE, Some((0, DEFECT)), "other unknown 0x0000");
+    check(WRITE, Some((0, &LATE[..9])), "connection unknown  broken");
+    check(WRITE, None, "connection unknown  broken");
     check(READ, None, "connection definite  broken");
     // No end of a frame, an answer that is none, and one that is no frame.
-    check(WRITE, Some((0x08, &[0, 0, 0, 9])), "connection indefinite  broken");
-    check(WRITE, Some((0x0C, &[])), "connection indefinite  broken");
+    check(WRITE, Some((0x08, &[0, 0, 0, 9])), "connection unknown  broken");
+    check(WRITE, Some((0x0C, &[])), "connection unknown  broken");
 }
 
 #[test]
@@ -184,7 +168,7 @@ fn an_answer_that_never_comes_or_is_another_requests_leaves_the_write_open() {
         let mut client = CqlClient::connect(address, &settings).await.expect("connected");
         let prepared = client.prepare(&[WRITE]).await.expect("prepared");
         let of_another = client.execute(prepared[0], &[]).await;
-        assert_eq!(told(of_another, client.is_broken()), "connection indefinite  broken");
+        assert_eq!(told(of_another, client.is_broken()), "connection unknown  broken");
         let again = client.execute(prepared[0], &[]).await;
         assert_eq!(told(again, true), "connection definite  broken", "nothing is asked of a broken session");
     });

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
+use crate::answers::wait;
 use crate::server::{self, Server, settings};
 
 /// An authority of the test's own.
@@ -123,11 +124,6 @@ fn an_encrypted_session_carries_everything_a_plain_one_does() {
         session.pipeline(&flight, &mut |_, rows| found.push(rows.len())).await.expect("answered");
         assert_eq!(found, [1, 0]);
     });
-}
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
 }
 
 impl Server {

@@ -12,6 +12,8 @@ use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::answers::wait;
+
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long an answer is waited for that never comes.
 const SHORT: Duration = Duration::from_millis(300);
@@ -24,9 +26,7 @@ const FOLLOWS: &str = r#"{"header":{"member_id":"7"},"leader":"8"}"#;
 enum Reaction {
     /// Answers, every byte by itself.
     Answers(u16, &'static str),
-    /// Closes the connection.
     HangsUp,
-    /// Never answers.
     IsSilent,
 }
 
@@ -92,11 +92,6 @@ fn connect(nodes: &[(&str, SocketAddr)]) -> Result<Connected, ConnectError> {
     let connector = EtcdConnector::new(nodes.iter().map(endpoint).collect(), PATIENCE, PATIENCE);
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     wait(async { connector.connect(&mut rng).await })
-}
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
 }
 
 /// What becomes of a transaction on a node that leads and then reacts so, and whether the session is broken then.

@@ -1,6 +1,7 @@
 //! The clients of this crate against real servers, where they are installed, and against make-believe ones: what is
 //! acknowledged, what is refused, what cannot be known, and where a client goes when its node is lost.
 
+mod answers;
 mod cassandra_server;
 mod control;
 mod cql;

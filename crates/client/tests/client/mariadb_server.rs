@@ -44,7 +44,6 @@ fn program(name: &str) -> Option<std::path::PathBuf> {
     folders.map(|folder| folder.join(name)).find(|path| path.exists())
 }
 
-/// One MariaDB server.
 pub struct Server {
     directory: TempDir,
     settings: Vec<String>,
@@ -72,6 +71,11 @@ impl Server {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         server.run().await;
         server
+    }
+
+    /// The same where a server is installed; none, and said so, where not.
+    pub async fn here(test: &str, settings: &[&str]) -> Option<Self> {
+        if is_here(test) { Some(Self::start(settings).await) } else { None }
     }
 
     /// Starts it (again) and waits until it answers.

@@ -12,23 +12,8 @@ use client::{
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::answers::{told, wait};
 use crate::mariadb_server::{self, PASSWORD, Server, settings};
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
-}
-
-/// The error of a call that must fail, as `class definite code`.
-fn told<T>(result: Result<T, SessionError>) -> String {
-    match result {
-        Ok(_) => "ok".to_owned(),
-        Err(error) => {
-            let certainty = if error.definite { "definite" } else { "unknown" };
-            format!("{} {certainty} {}", error.class.name(), error.code.unwrap_or_default())
-        }
-    }
-}
 
 /// Prepares and runs one statement.
 async fn run(client: &mut MysqlClient, sql: &str) -> Result<Rows, SessionError> {
@@ -38,11 +23,10 @@ async fn run(client: &mut MysqlClient, sql: &str) -> Result<Rows, SessionError> 
 
 #[test]
 fn values_travel_both_ways_and_bulk_loads_arrive() {
-    if !mariadb_server::is_here("values_travel_both_ways_and_bulk_loads_arrive") {
-        return;
-    }
     wait(async {
-        let server = Server::start(&[]).await;
+        let Some(server) = Server::here("values_travel_both_ways_and_bulk_loads_arrive", &[]).await else {
+            return;
+        };
         let mut client = server.client().await;
         client.batch("CREATE TABLE t (a bigint, b text)").await.expect("table");
         let select = "SELECT a, b FROM t ORDER BY a";
@@ -102,11 +86,9 @@ fn values_travel_both_ways_and_bulk_loads_arrive() {
 
 #[test]
 fn every_failure_says_whether_the_transaction_may_have_happened() {
-    if !mariadb_server::is_here("every_failure_says_whether_the_transaction_may_have_happened") {
-        return;
-    }
     wait(async {
-        let mut server = Server::start(&["--innodb-lock-wait-timeout=1"]).await;
+        let test = "every_failure_says_whether_the_transaction_may_have_happened";
+        let Some(mut server) = Server::here(test, &["--innodb-lock-wait-timeout=1"]).await else { return };
         let mut client = server.client().await;
         client
             .batch("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
@@ -170,11 +152,8 @@ fn every_failure_says_whether_the_transaction_may_have_happened() {
 
 #[test]
 fn a_flight_is_answered_in_order_and_stops_at_the_first_that_is_refused() {
-    if !mariadb_server::is_here("a_flight_is_answered_in_order") {
-        return;
-    }
     wait(async {
-        let server = Server::start(&[]).await;
+        let Some(server) = Server::here("a_flight_is_answered_in_order", &[]).await else { return };
         let mut client = server.client().await;
         client.batch("CREATE TABLE t (a int PRIMARY KEY, b text)").await.expect("table");
         let sql =

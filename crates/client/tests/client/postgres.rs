@@ -10,6 +10,7 @@ use client::{
 use history::ErrorClass;
 use rand::{Rng, TryRng};
 
+use crate::answers::{told, wait};
 use crate::server::{self, Server, settings};
 
 /// Chance that is none: the tests need an order, not a random one.
@@ -34,22 +35,6 @@ impl TryRng for Counting {
 async fn run(client: &mut PostgresClient, sql: &str) -> Result<client::Rows, SessionError> {
     let prepared = client.prepare(&[sql]).await?;
     client.execute(prepared[0], &[]).await
-}
-
-/// The error of a call that must fail, as `class definite code`.
-fn told(result: Result<client::Rows, SessionError>) -> String {
-    match result {
-        Ok(_) => "ok".to_owned(),
-        Err(error) => {
-            let certainty = if error.definite { "definite" } else { "unknown" };
-            format!("{} {certainty} {}", error.class.name(), error.code.unwrap_or_default())
-        }
-    }
-}
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
 }
 
 #[test]

@@ -7,6 +7,7 @@ use client::{Connector, SqlSession, SqlValue, StatementId};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use crate::answers::wait;
 use crate::server::{self, Server, settings};
 
 const SQL: [&str; 4] = [
@@ -15,11 +16,6 @@ const SQL: [&str; 4] = [
     "UPDATE t SET a = a + 1",
     "SELECT pg_is_in_recovery()::text FROM t LIMIT 1 FOR UPDATE",
 ];
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
-}
 
 /// Whether a query was answered by a node that follows, and by which node where that is not the leader.
 async fn asked(session: &mut dyn SqlSession, statement: StatementId) -> (bool, Option<String>) {

@@ -13,17 +13,13 @@ use nix::sys::signal::Signal;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::redis_server::{self, Server};
+use crate::answers::{told_with_session, wait};
+use crate::redis_server::Server;
 use crate::transactions;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long an answer is waited for that never comes.
 const SHORT: Duration = Duration::from_millis(300);
-
-/// Runs a future of the test's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    client::reactor::block_on(future).expect("an event loop")
-}
 
 async fn connect(
     endpoints: Vec<Endpoint>,
@@ -58,10 +54,9 @@ fn read(name: &str) -> Vec<Operation> {
 
 #[test]
 fn thousands_of_transactions_do_what_the_control_database_does() {
-    if !redis_server::is_here("thousands_of_transactions_do_what_the_control_database_does") {
+    let Some(server) = Server::here("thousands_of_transactions_do_what_the_control_database_does", &[]) else {
         return;
-    }
-    let server = Server::start(&[]);
+    };
     wait(async {
         let mut session = session_with(&server, Settings::default()).await;
         let session = session.key_value().expect("keys and values");
@@ -71,10 +66,7 @@ fn thousands_of_transactions_do_what_the_control_database_does() {
 
 #[test]
 fn a_replica_is_passed_over_and_one_that_was_a_primary_says_so_and_ends_the_session() {
-    if !redis_server::is_here("a_replica_is_passed_over") {
-        return;
-    }
-    let primary = Server::start(&[]);
+    let Some(primary) = Server::here("a_replica_is_passed_over", &[]) else { return };
     let replica = Server::replica_of(&primary, &[]);
     replica.wait_for_info("replication", "master_link_status:up");
     wait(async {
@@ -101,10 +93,7 @@ fn a_replica_is_passed_over_and_one_that_was_a_primary_says_so_and_ends_the_sess
 
 #[test]
 fn a_write_that_too_few_replicas_had_in_time_is_indefinite_and_has_happened() {
-    if !redis_server::is_here("a_write_that_too_few_replicas_had") {
-        return;
-    }
-    let primary = Server::start(&[]);
+    let Some(primary) = Server::here("a_write_that_too_few_replicas_had", &[]) else { return };
     let replica = Server::replica_of(&primary, &[]);
     replica.wait_for_info("replication", "master_link_status:up");
     let settings =
@@ -129,10 +118,7 @@ fn a_write_that_too_few_replicas_had_in_time_is_indefinite_and_has_happened() {
 
 #[test]
 fn a_primary_that_its_replicas_have_left_takes_no_writes_where_it_is_told_so() {
-    if !redis_server::is_here("a_primary_that_its_replicas_have_left") {
-        return;
-    }
-    let server = Server::start(&[]);
+    let Some(server) = Server::here("a_primary_that_its_replicas_have_left", &[]) else { return };
     wait(async {
         for operations in [write("k", 1), vec![Operation::Add { key: key("n"), amount: 1, floor: None }]] {
             server.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
@@ -152,11 +138,8 @@ fn a_primary_that_its_replicas_have_left_takes_no_writes_where_it_is_told_so() {
 
 #[test]
 fn a_password_is_asked_for_and_shown_to_nobody() {
-    if !redis_server::is_here("a_password_is_asked_for_and_shown_to_nobody") {
-        return;
-    }
     let acl = ["--requirepass", "geheim", "--user", "me", "on", ">verborgen", "~*", "&*", "+@all"];
-    let server = Server::start(&acl);
+    let Some(server) = Server::here("a_password_is_asked_for_and_shown_to_nobody", &acl) else { return };
     let settings = |user: Option<&str>, password: Option<&str>| Settings {
         user: user.map(str::to_owned),
         password: password.map(Into::into),
@@ -223,31 +206,24 @@ fn every_answer_says_whether_the_transaction_may_have_happened() {
             let connected = connect(vec![stub(answer)], settings, SHORT).await;
             let mut session = connected.unwrap_or_else(|error| panic!("{error}")).session;
             let result = transact(&mut session, write("k", 1)).await;
-            let broken = if session.is_broken() { " broken" } else { "" };
-            match result {
-                Ok(_) => format!("done{broken}"),
-                Err(SessionError { class, definite, code, .. }) => {
-                    let certainty = if definite { "definite" } else { "indefinite" };
-                    format!("{} {certainty} {}{broken}", class.name(), code.unwrap_or_default())
-                }
-            }
+            told_with_session(result, session.is_broken())
         })
     };
     let check = |answer: Option<&'static str>, expected: &str| {
         assert_eq!(told(answer, Settings::default()), expected, "{answer:?}");
     };
-    check(Some(DONE), "done");
+    check(Some(DONE), "ok");
     check(Some("-LOADING Redis is loading the dataset in memory\r\n"), "connection definite LOADING broken");
     check(Some("-MASTERDOWN Link with MASTER is down\r\n"), "read-only definite MASTERDOWN broken");
     check(Some("-CLUSTERDOWN The cluster is down\r\n"), "read-only definite CLUSTERDOWN broken");
     check(Some("-MOVED 3999 10.0.0.2:6379\r\n"), "read-only definite MOVED broken");
     check(Some("-BUSY Redis is busy running a script.\r\n"), "other definite BUSY");
-    check(Some("-ERR something\r\n"), "other indefinite ERR");
-    check(None, "connection indefinite  broken");
-    check(Some(""), "timeout indefinite  broken");
-    check(Some("*2\r\n$9\r\ncommitted\r\n"), "timeout indefinite  broken");
-    check(Some("*1\r\n$9\r\ncommitted\r\n"), "other indefinite  broken");
-    check(Some("HTTP/1.1 400 Bad Request\r\n"), "other indefinite  broken");
+    check(Some("-ERR something\r\n"), "other unknown ERR");
+    check(None, "connection unknown  broken");
+    check(Some(""), "timeout unknown  broken");
+    check(Some("*2\r\n$9\r\ncommitted\r\n"), "timeout unknown  broken");
+    check(Some("*1\r\n$9\r\ncommitted\r\n"), "other unknown  broken");
+    check(Some("HTTP/1.1 400 Bad Request\r\n"), "other unknown  broken");
 
     let waiting = || Settings {
         wait: Some(Wait { replicas: 2, timeout: Duration::from_millis(50) }),
@@ -256,10 +232,10 @@ fn every_answer_says_whether_the_transaction_may_have_happened() {
     let check = |answer: &'static str, expected: &str| {
         assert_eq!(told(Some(answer), waiting()), expected, "{answer:?}");
     };
-    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n:2\r\n", "done");
-    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n:1\r\n", "timeout indefinite WAIT");
+    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n:2\r\n", "ok");
+    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n:1\r\n", "timeout unknown WAIT");
     // Written, and then told to follow another: the code alone would be definite.
-    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n-READONLY x\r\n", "read-only indefinite READONLY broken");
-    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n-UNBLOCKED x\r\n", "other indefinite UNBLOCKED");
+    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n-READONLY x\r\n", "read-only unknown READONLY broken");
+    check("*2\r\n$9\r\ncommitted\r\n$4\r\ndone\r\n-UNBLOCKED x\r\n", "other unknown UNBLOCKED");
     check("-READONLY x\r\n:0\r\n", "read-only definite READONLY broken");
 }

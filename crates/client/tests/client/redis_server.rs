@@ -25,7 +25,6 @@ pub fn is_here(test: &str) -> bool {
     is_here
 }
 
-/// One Redis server.
 pub struct Server {
     child: Child,
     port: u16,
@@ -57,6 +56,11 @@ impl Server {
             std::thread::sleep(Duration::from_millis(20));
         }
         server
+    }
+
+    /// The same where a server is installed; none, and said so, where not.
+    pub fn here(test: &str, settings: &[&str]) -> Option<Self> {
+        is_here(test).then(|| Self::start(settings))
     }
 
     /// Starts a replica of `primary`.

@@ -37,7 +37,6 @@ pub fn programs() -> Option<PathBuf> {
     found
 }
 
-/// One PostgreSQL server.
 pub struct Server {
     programs: PathBuf,
     directory: TempDir,
@@ -63,23 +62,9 @@ impl Server {
     pub async fn standby_of(leader: &Server) -> Self {
         let mut server = Self::empty(&leader.programs, &[]);
         let (port, data) = (leader.port.to_string(), server.data());
-        let arguments = [
-            "-h",
-            "127.0.0.1",
-            "-p",
-            &port,
-            "-U",
-            "postgres",
-            "-R",
-            "-X",
-            "stream",
-            "-c",
-            "fast",
-            "--no-sync",
-            "-D",
-            &data,
-        ];
-        server.run("pg_basebackup", &arguments);
+        let whom = ["-h", "127.0.0.1", "-p", &port, "-U", "postgres"];
+        let how = ["-R", "-X", "stream", "-c", "fast", "--no-sync", "-D", &data];
+        server.run("pg_basebackup", &[&whom[..], &how].concat());
         server.restart().await;
         server
     }

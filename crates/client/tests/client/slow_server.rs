@@ -20,7 +20,6 @@ pub enum Manner {
     Leads(Duration),
     /// The same, of one that takes none.
     Follows(Duration),
-    /// Says nothing.
     Silent,
     /// Has as many sessions as it takes.
     Full,

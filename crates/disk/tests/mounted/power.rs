@@ -18,7 +18,6 @@ const THEN_S: u64 = 1_000_000_000;
 /// A test by its name.
 type Test = (&'static str, fn() -> Result<(), Failed>);
 
-/// Tests of this file.
 pub const TESTS: &[Test] = &[
     ("what_a_process_synced_is_there_after_a_power_off_and_nothing_else", synced_and_not),
     ("a_process_that_writes_gets_an_error_when_the_power_goes_and_can_be_killed", no_process_hangs),

@@ -1,6 +1,5 @@
 //! The PostgreSQL engine over real servers on loopback addresses: boot, loss of the leader, return.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use engine::postgres::{AdminQuery as _, Postgres, SocketAdmin};
 use engine::{Configuration, Engine as _, EngineError, Node, Promotion, RejoinMethod, Synchronous};
 
 use crate::loopback::{LoopbackNode, Machines, server};
+use crate::shipped::configuration;
 
 /// Long enough for anything on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,16 +31,7 @@ impl Trial {
     ) -> Option<(Self, Result<(), EngineError>)> {
         let installation = server()?;
         let machines = Machines::new(count);
-        let settings =
-            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let configuration = Configuration {
-            synchronous,
-            settings,
-            port: machines.port,
-            max_connections: 200,
-            copies: 1,
-            places: Vec::new(),
-        };
+        let configuration = Configuration { synchronous, port: machines.port, ..configuration(settings) };
         let installation = machines.reachable(installation);
         let postgres = Postgres::new(installation, configuration).expect("a configuration");
         let all: Vec<usize> = (1..=usize::from(count)).collect();
@@ -347,14 +338,7 @@ fn clusters_that_cannot_work_are_refused_before_anything_is_started() {
     let Some(installation) = server() else { return };
     let check = |count: u8, synchronous, expected: &str| {
         let machines = Machines::new(count);
-        let configuration = Configuration {
-            synchronous,
-            settings: BTreeMap::new(),
-            port: machines.port,
-            max_connections: 200,
-            copies: 1,
-            places: Vec::new(),
-        };
+        let configuration = Configuration { synchronous, port: machines.port, ..configuration(&[]) };
         let postgres = Postgres::new(installation.clone(), configuration).expect("a configuration");
         let nodes: Vec<Arc<dyn Node>> = machines.some(&(1..=usize::from(count)).collect::<Vec<_>>());
         let refused =

@@ -16,7 +16,6 @@ use crate::shipped::configuration;
 pub struct StandIn {
     /// The file name of the program that it stands in for.
     pub program: &'static str,
-    /// Its text.
     pub text: &'static str,
     /// The version that it says it has.
     pub version: &'static str,

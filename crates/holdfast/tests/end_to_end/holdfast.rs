@@ -130,7 +130,6 @@ impl Desk {
         able
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -182,7 +181,6 @@ impl Desk {
         Finished { status: output.status, stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 
-    /// Starts the program.
     pub fn start<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Running {
         let mut command = self.command(arguments);
         let mut child =
@@ -254,7 +252,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its process number.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -281,7 +278,6 @@ impl Running {
         send(-self.child.id().cast_signed(), signal);
     }
 
-    /// Waits for its end.
     pub fn wait(mut self) -> Finished {
         let deadline = Instant::now() + HANGS_AFTER;
         let status = loop {
@@ -319,9 +315,7 @@ impl Drop for Running {
 /// The program after its end.
 pub struct Finished {
     status: ExitStatus,
-    /// What it printed.
     pub stdout: String,
-    /// What it complained about.
     pub stderr: String,
 }
 
@@ -386,7 +380,6 @@ pub fn unless_stalled(attempt: impl Fn() -> Finished) -> Finished {
     attempt()
 }
 
-/// A JSON file.
 #[track_caller]
 pub fn read_json(path: &Path) -> Value {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

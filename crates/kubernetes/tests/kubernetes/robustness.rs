@@ -7,39 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::stub::object;
 
-const FILES: &[&str] = &[
-    "attachment.json",
-    "claim.json",
-    "class.json",
-    "endpoint_slice.json",
-    "lease.json",
-    "node.json",
-    "pod.json",
-    "volume.json",
-];
+const FILES: &str = "attachment claim class endpoint_slice lease node pod volume";
 
 /// Names that readers look for.
-const NAMES: &[&str] = &[
-    "conditions",
-    "containerStatuses",
-    "containers",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "endpoints",
-    "items",
-    "kind",
-    "labels",
-    "metadata",
-    "name",
-    "parameters",
-    "renewTime",
-    "spec",
-    "status",
-    "taints",
-    "targetRef",
-    "uid",
-    "volumes",
-];
+const NAMES: &str = "conditions containerStatuses containers creationTimestamp deletionTimestamp endpoints \
+                     items kind labels metadata name parameters renewTime spec status taints targetRef uid \
+                     volumes";
 
 /// Words that they compare with.
 const WORDS: &[&str] = &["Pod", "Node", "EndpointSlice", "Ready", "True", "List"];
@@ -58,7 +31,8 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop::sample::select(WORDS).prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 48, 6, |inner| {
-        let name = prop_oneof![prop::sample::select(NAMES).prop_map(str::to_owned), "[a-z/.]{0,8}"];
+        let known = prop::sample::select(NAMES.split(' ').collect::<Vec<_>>());
+        let name = prop_oneof![known.prop_map(str::to_owned), "[a-z/.]{0,8}"];
         let members = prop::collection::vec((name, inner.clone()), 0..6);
         prop_oneof![
             prop::collection::vec(inner, 0..6).prop_map(Value::Array),
@@ -118,11 +92,11 @@ proptest! {
 
     #[test]
     fn a_documented_object_with_a_part_changed_is_read_or_refused(
-        file in prop::sample::select(FILES),
+        file in prop::sample::select(FILES.split(' ').collect::<Vec<_>>()),
         at in any::<prop::sample::Index>(),
         other in any_json(),
     ) {
-        let mut value = object(file);
+        let mut value = object(&format!("{file}.json"));
         let mut number = at.index(count(&value));
         replace(&mut value, &mut number, &other);
         show(&value);

@@ -61,6 +61,19 @@ pub fn plan_at(
     }
 }
 
+/// Every operation of YCSB, on few rows.
+pub const YCSB: [(&str, &str); 9] = [
+    ("read", "20%"),
+    ("update", "20%"),
+    ("insert", "20%"),
+    ("scan", "20%"),
+    ("read_modify_write", "20%"),
+    ("records", "300"),
+    ("fields", "4"),
+    ("field_length", "20"),
+    ("distribution", "latest"),
+];
+
 /// Options of a workload, by name.
 pub fn texts(options: &[(&str, &str)]) -> BTreeMap<String, String> {
     options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()

@@ -9,7 +9,7 @@ use history::{Action, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
 
 use crate::ground::{self, here, is_undisturbed, wait};
-use crate::mariadb_server::{self, PASSWORD, Server};
+use crate::mariadb_server::{PASSWORD, Server};
 
 fn plan(workload: &str, options: &[(&str, &str)], clients: u32, servers: &[&Server]) -> LoadPlan {
     let endpoints = servers.iter().zip(1..).map(|(server, place)| server.endpoint(&format!("n{place}")));
@@ -31,10 +31,9 @@ fn prepared(workload: &str, options: &[(&str, &str)], server: &Server) -> LoadPl
 
 #[test]
 fn standard_workloads_do_what_they_say_in_mysql_s_sql() {
-    if !mariadb_server::is_here("standard_workloads_do_what_they_say_in_mysql_s_sql") {
+    let Some(server) = wait(Server::here("standard_workloads_do_what_they_say_in_mysql_s_sql", &[])) else {
         return;
-    }
-    let server = wait(Server::start(&[]));
+    };
     let plan = prepared("tpcb", &[], &server);
     let done = ground::run_until(&plan, 300, &[]);
     is_undisturbed(&done);
@@ -46,18 +45,7 @@ fn standard_workloads_do_what_they_say_in_mysql_s_sql() {
     is_undisturbed(&done);
     ground::cells_are_those_written(&done, &ground::read(&plan));
 
-    let options = [
-        ("read", "20%"),
-        ("update", "20%"),
-        ("insert", "20%"),
-        ("scan", "20%"),
-        ("read_modify_write", "20%"),
-        ("records", "300"),
-        ("fields", "4"),
-        ("field_length", "20"),
-        ("distribution", "latest"),
-    ];
-    let plan = prepared("ycsb", &options, &server);
+    let plan = prepared("ycsb", &ground::YCSB, &server);
     let done = ground::run_well(&plan, 500, &["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"]);
     ground::cells_are_those_written(&done, &ground::read(&plan));
 
@@ -84,10 +72,8 @@ fn plan_error(workload: &str, options: &[(&str, &str)], server: &Server) -> Stri
 
 #[test]
 fn workloads_of_the_checks_keep_what_they_promise_in_mysql_s_sql() {
-    if !mariadb_server::is_here("workloads_of_the_checks_keep_what_they_promise_in_mysql_s_sql") {
-        return;
-    }
-    let server = wait(Server::start(&[]));
+    let test = "workloads_of_the_checks_keep_what_they_promise_in_mysql_s_sql";
+    let Some(server) = wait(Server::here(test, &[])) else { return };
     let plan = prepared("ledger", &[], &server);
     let done = ground::run_well(&plan, 1_000, &[]);
     ground::ledger_holds(&done, &ground::read(&plan));
@@ -115,10 +101,7 @@ const OWN_SCRIPT: &str = "\\set id random(1, 50)\n\\set amount random(-5, 5)\n\\
 
 #[test]
 fn scripts_of_ones_own_run_with_their_parameters_put_as_mysql_has_them() {
-    if !mariadb_server::is_here("scripts_of_ones_own_run") {
-        return;
-    }
-    let server = wait(Server::start(&[]));
+    let Some(server) = wait(Server::here("scripts_of_ones_own_run", &[])) else { return };
     let pots: Vec<String> = (1..=100).map(|id| format!("({id}, 0)")).collect();
     let setup = format!(
         "DROP TABLE IF EXISTS pots, notes; CREATE TABLE pots (id int PRIMARY KEY, filled bigint NOT NULL); \
@@ -153,10 +136,8 @@ fn scripts_of_ones_own_run_with_their_parameters_put_as_mysql_has_them() {
 
 #[test]
 fn clients_come_back_by_themselves_after_a_crash_and_nothing_acknowledged_is_missing() {
-    if !mariadb_server::is_here("clients_come_back_by_themselves_after_a_crash") {
-        return;
-    }
-    let mut server = wait(Server::start(&["--innodb-flush-log-at-trx-commit=1"]));
+    let test = "clients_come_back_by_themselves_after_a_crash";
+    let Some(mut server) = wait(Server::here(test, &["--innodb-flush-log-at-trx-commit=1"])) else { return };
     let plan = LoadPlan { timeout: Duration::from_secs(5), ..prepared("ledger", &[], &server) };
     let (sink, batches) = channel::<Batch>();
     let load = start(plan.clone(), Clock::new(), here(), sink);

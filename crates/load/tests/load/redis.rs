@@ -18,10 +18,7 @@ fn plan(workload: &str, clients: u32, servers: &[&Server]) -> LoadPlan {
 
 #[test]
 fn every_workload_of_keys_and_values_runs_and_its_final_read_tells_what_is_there() {
-    if !redis_server::is_here("every_workload_of_keys_and_values_runs") {
-        return;
-    }
-    let server = Server::start(&[]);
+    let Some(server) = Server::here("every_workload_of_keys_and_values_runs", &[]) else { return };
     ground::every_workload_of_keys_runs(2_000, |workload| plan(workload, 8, &[&server]));
 }
 

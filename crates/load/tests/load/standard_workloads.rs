@@ -44,16 +44,8 @@ impl Bench {
         std::fs::write(&path, script).expect("written");
         let address = self.server.address();
         let ended = std::process::Command::new(programs.join("pgbench"))
-            .args([
-                "-n",
-                "-h",
-                &address.ip().to_string(),
-                "-p",
-                &address.port().to_string(),
-                "-U",
-                "postgres",
-            ])
-            .args(["-t", times, "-f"])
+            .args(["-n", "-h", &address.ip().to_string(), "-p", &address.port().to_string()])
+            .args(["-U", "postgres", "-t", times, "-f"])
             .arg(&path)
             .arg("postgres")
             .output()
@@ -79,18 +71,7 @@ fn kv_writes_what_it_says_and_reads_it_back() {
 
 #[test]
 fn every_ycsb_operation_does_what_it_says() {
-    let options = [
-        ("read", "20%"),
-        ("update", "20%"),
-        ("insert", "20%"),
-        ("scan", "20%"),
-        ("read_modify_write", "20%"),
-        ("records", "300"),
-        ("fields", "4"),
-        ("field_length", "20"),
-        ("distribution", "latest"),
-    ];
-    let Some(bench) = Bench::new("ycsb", &options) else { return };
+    let Some(bench) = Bench::new("ycsb", &ground::YCSB) else { return };
     let kinds = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"];
     let done = bench.run(500, &kinds);
     let read = bench.read();

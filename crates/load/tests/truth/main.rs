@@ -9,6 +9,8 @@
 //!
 //! A program of its own, with one measurement at a time: other tests beside it would be its busy machine.
 
+#[path = "../load/ground.rs"]
+mod ground;
 mod server;
 
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use load::{Arrival, Clock, Endpoint, LoadHandle, LoadPlan, OnThread, Step, ThinkTime, start};
+use load::{Clock, Endpoint, LoadHandle, LoadPlan, OnThread, Step, start};
 use measure::{Histogram, interval};
 use server::{Answered, Service, TimedServer};
 
@@ -85,31 +87,14 @@ fn wait_for_clients(load: &LoadHandle, clients: usize) {
 
 fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) -> Measured {
     let server = TimedServer::start(service);
+    let endpoint = Endpoint { node: "n1".into(), address: server.address().into() };
     let plan = LoadPlan {
         name: "truth".to_owned(),
-        workload: workload::configured("ledger", &BTreeMap::new()).expect("listed"),
         steps: vec![Step { from_s: 0.0, clients, rate_per_s }],
-        arrival: Arrival::Constant,
-        part: load::Part::default(),
-        think_time: ThinkTime::None,
-        keeps_history: true,
         first_client: 0,
-        scale: 1,
-        protocol: load::Protocol::Postgres,
-        reads: client::postgres::Reads::Leader,
-        wait: None,
-        spreads: false,
-        program: None,
-        consistency: load::Consistency::default(),
         seed: 5,
-        endpoints: vec![Endpoint { node: "n1".into(), address: server.address().into() }],
-        database: "any".into(),
-        user: "any".into(),
-        password: None,
-        encryption: load::Encryption::Never,
-        timeout: Duration::from_secs(20),
         connect_timeout: Duration::from_secs(20),
-        defects: load::Defects::default(),
+        ..ground::plan_at("ledger", &BTreeMap::new(), clients, vec![endpoint])
     };
     let over = Arc::new(AtomicBool::new(false));
     let seen_over = Arc::clone(&over);

@@ -24,7 +24,6 @@ fn shows(node: &Node, clock: &NodeClock, shift: Shift) {
     assert_eq!(clock.misses(), Vec::<String>::new());
 }
 
-/// The test.
 pub fn a_node_has_a_clock_of_its_own(ground: &Ground) {
     if let Err(why) = clock::trial() {
         return eprintln!("skipped: a_node_has_a_clock_of_its_own_from_boot_to_boot: {why}");

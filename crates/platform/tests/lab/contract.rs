@@ -13,7 +13,6 @@ use crate::joined::End;
 /// An expectation's name, and how it is tried between a client's place and a server's.
 type Expectation = (&'static str, fn(&End, &End));
 
-/// All of them.
 pub const CONTRACT: &[Expectation] = &[
     ("a_stream_arrives_whole_both_ways_at_once_and_outlives_half_of_itself", streams_arrive_whole),
     ("many_connections_do_not_mix", many_connections),

@@ -21,7 +21,6 @@ pub struct Ground {
     pub folder: PathBuf,
     /// Whether user numbers above 0 are mapped.
     pub users_mapped: bool,
-    /// The network.
     pub fabric: Fabric,
 }
 
@@ -29,7 +28,6 @@ pub struct Ground {
 pub struct Place {
     /// Its namespace and address.
     pub attachment: Attachment,
-    /// Its port.
     pub port: PortId,
 }
 

@@ -19,7 +19,6 @@ use crate::{clocks, crowd, fates, systems};
 /// A test's name, and what it does on fresh ground.
 type Test = (&'static str, fn(&Ground));
 
-/// All of them.
 pub const TESTS: &[Test] = &[
     ("two_places_reach_each_other_and_exchange_a_megabyte_over_both_families", exchange_a_megabyte),
     ("echo_datagrams_and_connections_pass_over_both_families", everything_passes),

@@ -15,7 +15,6 @@ use crate::ground::{Ground, addresses};
 pub enum By {
     /// The kernel, with nothing between.
     Veth,
-    /// The fabric.
     Fabric,
 }
 
@@ -42,7 +41,6 @@ pub struct End {
 }
 
 impl End {
-    /// Its network namespace.
     pub fn namespace(&self) -> &OwnedFd {
         &self.attachment.namespace
     }

@@ -10,4 +10,5 @@ mod pods;
 mod refusals;
 mod robustness;
 mod stand_ins;
+mod striking;
 mod unsound_machines;

@@ -1,7 +1,6 @@
 //! Faults of processes that the tests start, on this machine through a shell: receipts, the journal, the timer, healing after
 //! a crash; and for each of them a planted defect.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -11,34 +10,15 @@ use std::time::Duration;
 use history::Verdict;
 use remote::heal::{Healing, Outcome, heal};
 use remote::receipt::Doubt;
-use remote::strike::{Patience, Standing, StrikeError, strike, token};
-use remote::timer::{TOO_LATE, TimerEnd};
+use remote::strike::{Patience, StrikeError, strike};
+use remote::timer::TimerEnd;
 use remote::transport::{Output, TransportError};
-use remote::{CommandFile, Filled, Journal, Permit, Reach, Receipt, Transport, journal};
+use remote::{CommandFile, Filled, Journal, Reach, Receipt, Transport, journal};
 
-/// Longer than a busy machine takes; nothing waits for so long where all is well.
-const PATIENCE: Patience = Patience { stands: Duration::from_secs(20), gone: Duration::from_secs(60) };
-/// Where what is waited for never comes.
-const SHORT: Patience = Patience { stands: Duration::from_millis(300), gone: Duration::from_millis(300) };
-/// A timer that fires in no test unless it is waited for.
-const LATE: Duration = Duration::from_secs(600);
-
-fn here() -> Reach {
-    Reach::Local { through: Vec::new() }
-}
-
-fn permit() -> Permit {
-    let hosts = BTreeSet::from(["localhost".to_owned()]);
-    Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave")
-}
-
-fn values(pairs: &[(&str, &Path)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(name, path)| ((*name).to_owned(), path.display().to_string())).collect()
-}
-
-fn id() -> String {
-    token().expect("randomness")[..8].to_owned()
-}
+use crate::striking::{
+    LATE, PATIENCE, SHORT, came_too_late, filled, here, lacks, marker, permit, put_program, shipped, struck,
+    timer_folders, tried, wait_until,
+};
 
 /// A process of the test's own with its PID file; ended when the test ends.
 struct Victim {
@@ -68,8 +48,7 @@ impl Victim {
     }
 
     fn stop(&self) -> Filled {
-        let file = remote::named("pid-file-stop").expect("it ships");
-        file.filled(&values(&[("pid-file", &self.pid_file())]), &id()).expect("sound values")
+        shipped("pid-file-stop", &[("pid-file", &self.pid_file().display().to_string())])
     }
 }
 
@@ -78,35 +57,6 @@ impl Drop for Victim {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A fault whose commands are a marker file, with some of them replaced.
-fn marker(folder: &Path, replaced: &[(&str, &str)]) -> CommandFile {
-    let mark = folder.join("mark").display().to_string();
-    let mut parts = vec![
-        ("do", format!("do: [{{ run: [touch, {mark}], within: 5s }}]\n")),
-        ("undo", format!("undo: [{{ run: [rm, -f, {mark}] }}]\n")),
-        ("stands", format!("stands: [{{ run: [test, -e, {mark}] }}]\n")),
-        ("gone", format!("gone: [{{ run: [test, -e, {mark}], exit: 1 }}]\n")),
-    ];
-    for (key, text) in replaced {
-        let part = parts.iter_mut().find(|(known, _)| known == key).expect("a part");
-        part.1 = format!("{key}: {text}\n");
-    }
-    let text: String = parts.into_iter().map(|(_, text)| text).collect();
-    let text = format!(
-        "fault: marker\nsummary: a file is there\nwritten-for: {{ tool: coreutils, version: \"9\", asked-by: {{ run: [touch, \
-         --version] }} }}\n{text}tested: {{ here: false, from: this test }}\n"
-    );
-    remote::read("marker.yaml", &text).unwrap_or_else(|rejection| panic!("{:?}", rejection.problems()))
-}
-
-fn filled(file: &CommandFile) -> Filled {
-    file.filled(&BTreeMap::new(), &id()).expect("no values")
-}
-
-fn struck(fault: Filled, reach: &dyn Transport, journal: &Journal, patience: Patience) -> Standing {
-    strike(("n1", fault), reach, &permit(), journal, (LATE, patience)).expect("struck")
 }
 
 fn whole(file: &CommandFile, patience: Patience) -> Receipt {
@@ -125,30 +75,8 @@ fn take_timers_away(run_directory: &Path) {
     }
 }
 
-fn timer_folders(run_directory: &Path) -> Vec<PathBuf> {
-    let read = journal::read(run_directory).expect("readable").expect("there");
-    read.entries.iter().map(|entry| PathBuf::from(&entry.intent.timer.folder)).collect()
-}
-
 fn healed(run_directory: &Path) -> Healing {
     heal(run_directory, PATIENCE, |entry| entry.intent.reach.clone()).expect("healed").expect("a journal")
-}
-
-/// Whether what a test needs is on this machine; said loudly where it is not.
-fn lacks(test: &str, programs: &[&str]) -> bool {
-    let is_there = |program: &str| {
-        Command::new("sh")
-            .args(["-c", "command -v \"$1\" >/dev/null", "sh", program])
-            .status()
-            .is_ok_and(|s| s.success())
-    };
-    match programs.iter().find(|program| !is_there(program)) {
-        Some(program) => {
-            eprintln!("skipped: {test}: no `{program}` on this machine");
-            true
-        }
-        None => false,
-    }
 }
 
 #[test]
@@ -178,17 +106,8 @@ fn a_killed_process_is_seen_to_be_gone_and_to_be_back() {
     let mut victim = Victim::new();
     let start = victim.folder.path().join("start");
     let pid = victim.pid_file().display().to_string();
-    let (text, script) = (
-        victim.folder.path().join("start.text"),
-        format!("#!/bin/sh\nsleep 1000 >/dev/null 2>&1 </dev/null &\necho $! > {pid}\n"),
-    );
-    fs::write(&text, script).expect("the starter");
-    // Written by another process: what a thread beside us forks cannot hold it open for writing.
-    let installed = Command::new("install").args(["-m", "700"]).args([&text, &start]).status();
-    assert!(installed.is_ok_and(|status| status.success()), "{}", start.display());
-    let file = remote::named("pid-file-kill").expect("it ships");
-    let fault =
-        file.filled(&values(&[("pid-file", &victim.pid_file()), ("start", &start)]), &id()).expect("values");
+    put_program(&start, &format!("#!/bin/sh\nsleep 1000 >/dev/null 2>&1 </dev/null &\necho $! > {pid}\n"));
+    let fault = shipped("pid-file-kill", &[("pid-file", &pid), ("start", &start.display().to_string())]);
     let journal = Journal::open(victim.run_directory()).expect("a journal");
     // The test is the process's parent, so that it stays a zombie until it is waited for, as under no service manager.
     let reaper = std::thread::spawn({
@@ -248,7 +167,7 @@ fn looks_that_show_nothing_keep_the_fault_from_being_struck() {
         ("gone", "[{ run: [no-such-program], exit: 1 }]", "does not look as without the fault"),
     ] {
         let fault = filled(&marker(folder.path(), &[(key, look)]));
-        let error = strike(("n1", fault), &here(), &permit(), &journal, (LATE, SHORT)).expect_err(look);
+        let error = tried(fault, &here(), &journal, (LATE, SHORT)).expect_err(look);
         assert!(
             matches!(&error, StrikeError::NoBaseline { when, .. } if when.contains(because)),
             "{look}: {error}"
@@ -284,7 +203,7 @@ fn a_timer_that_is_not_known_to_be_armed_is_taken_away_and_nothing_is_struck() {
     let journal = Journal::open(folder.path()).expect("a journal");
     let fault = filled(&marker(folder.path(), &[]));
     let silent = SilentArming(here());
-    let error = strike(("n1", fault), &silent, &permit(), &journal, (LATE, SHORT)).expect_err("not armed");
+    let error = tried(fault, &silent, &journal, (LATE, SHORT)).expect_err("not armed");
     assert!(matches!(error, StrikeError::Timer(_)), "{error}");
     assert!(!folder.path().join("mark").exists());
     assert!(!timer_folders(folder.path())[0].exists(), "the timer would undo what was never done");
@@ -296,10 +215,9 @@ fn a_timer_that_is_not_known_to_be_armed_is_taken_away_and_nothing_is_struck() {
 fn a_machine_that_nobody_confirmed_is_not_struck() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::open(folder.path()).expect("a journal");
-    let others = BTreeSet::from(["db1".to_owned()]);
-    let permit = Permit::ask(&others, &others, "test", Some("test")).expect("leave");
     let fault = filled(&marker(folder.path(), &[]));
-    let error = strike(("n1", fault), &here(), &permit, &journal, (LATE, SHORT)).expect_err("no leave");
+    let other = permit("db1");
+    let error = strike(("n1", fault), &here(), &other, &journal, (LATE, SHORT)).expect_err("no leave");
     assert!(matches!(error, StrikeError::NotPermitted { host } if host == "localhost"));
     assert!(!folder.path().join("mark").exists());
 }
@@ -334,17 +252,13 @@ fn a_fault_that_cuts_our_own_connection_is_undone_by_the_timer_and_does_not_pass
     assert!(matches!(receipt.timer, Some(TimerEnd::Fired { exit: 0, .. })), "{:?}", receipt.timer);
 }
 
-fn came_too_late(receipt: &Receipt) -> bool {
-    receipt.strike[0].output.as_ref().is_some_and(|output| output.exit == TOO_LATE)
-}
-
 fn cut_off() -> Receipt {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::open(folder.path()).expect("a journal");
     let cut = CutBy { mark: folder.path().join("mark"), reach: here() };
     let fault = filled(&marker(folder.path(), &[]));
     let after = Duration::from_secs(4);
-    let standing = strike(("n1", fault), &cut, &permit(), &journal, (after, SHORT)).expect("struck");
+    let standing = tried(fault, &cut, &journal, (after, SHORT)).expect("struck");
     let receipt = standing.undo(&cut, &journal, PATIENCE);
     assert!(!cut.mark.exists());
     assert!(!timer_folders(folder.path())[0].exists());
@@ -359,7 +273,7 @@ fn a_strike_after_its_timer_is_not_carried_out() {
     let late = LateStrike { reach: here(), mark: folder.path().join("mark").display().to_string() };
     let fault = filled(&marker(folder.path(), &[]));
     let after = Duration::from_secs(1);
-    let standing = strike(("n1", fault), &late, &permit(), &journal, (after, SHORT)).expect("armed");
+    let standing = tried(fault, &late, &journal, (after, SHORT)).expect("armed");
     assert!(!folder.path().join("mark").exists(), "nothing was struck");
     let receipt = standing.undo(&here(), &journal, SHORT);
     assert!(came_too_late(&receipt), "{:?}", receipt.strike);
@@ -530,7 +444,7 @@ fn strikes_and_hangs_when_another_test_asks() {
     let journal = Journal::open(&folder).expect("a journal");
     let fault = filled(&marker(&folder, &[]));
     let after = Duration::from_secs(seconds);
-    let _standing = strike(("n1", fault), &here(), &permit(), &journal, (after, SHORT)).expect("struck");
+    let _standing = tried(fault, &here(), &journal, (after, SHORT)).expect("struck");
     loop {
         std::thread::park();
     }
@@ -545,14 +459,4 @@ fn has_struck(striker: &mut Striker, mark: &Path) -> bool {
 
 fn journal_says_struck(folder: &Path) -> bool {
     fs::read_to_string(folder.join(journal::FILE)).is_ok_and(|text| text.contains("\"struck\""))
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1200 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("after a minute it is not so that {what}");
 }

@@ -1,7 +1,6 @@
 //! The way by ssh, with the real `ssh` and `sshd` between two network namespaces. Needs root, for namespaces without a user
 //! namespace, in which sshd refuses to work; skipped, loudly, where something is missing.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,12 +10,13 @@ use history::Verdict;
 use nix::sched::{CloneFlags, unshare};
 use remote::heal::{Outcome, heal};
 use remote::receipt::Doubt;
-use remote::strike::{Patience, strike, token};
+use remote::strike::{Patience, strike};
 use remote::timer::TimerEnd;
 use remote::transport::TransportError;
-use remote::{Filled, Journal, Permit, Reach, Transport, journal};
+use remote::{Journal, Reach, Transport, journal};
 
-const PATIENCE: Patience = Patience { stands: Duration::from_secs(20), gone: Duration::from_secs(60) };
+use crate::striking::{LATE, PATIENCE, lacks, permit, shipped};
+
 /// The client's end of the cable, and the machine's.
 const OURS: &str = "10.9.1.1";
 const THEIRS: &str = "10.9.1.2";
@@ -54,13 +54,9 @@ impl Machine {
             eprintln!("skipped: {test}: sshd in a namespace needs root");
             return None;
         }
-        for program in ["ssh", "sshd", "ssh-keygen", "ip", "unshare", "setsid", "timeout"].iter().chain(more)
-        {
-            let script = format!("PATH=$PATH:/usr/sbin:/sbin command -v {program} >/dev/null");
-            if !Command::new("sh").args(["-c", &script]).status().is_ok_and(|status| status.success()) {
-                eprintln!("skipped: {test}: no `{program}` on this machine");
-                return None;
-            }
+        let always = ["ssh", "sshd", "ssh-keygen", "ip", "unshare", "setsid", "timeout"];
+        if lacks(test, &always) || lacks(test, more) {
+            return None;
         }
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
             eprintln!("skipped: {test}: no network namespace: {error}");
@@ -139,18 +135,6 @@ fn serve(folder: &Path) -> Ended {
     server
 }
 
-fn filled(name: &str, given: &[(&str, &str)]) -> Filled {
-    let values: BTreeMap<String, String> =
-        given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let id = token().expect("randomness")[..8].to_owned();
-    remote::named(name).expect("it ships").filled(&values, &id).expect("sound values")
-}
-
-fn permit() -> Permit {
-    let hosts = BTreeSet::from([HOST.to_owned()]);
-    Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave")
-}
-
 /// On a thread of its own, whose network namespace is no other test's.
 fn apart(test: impl FnOnce() + Send + 'static) {
     std::thread::spawn(test).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -191,12 +175,12 @@ fn a_process_there_is_stopped_and_healed_from_the_journal() {
         let victim = Ended(Command::new("sleep").arg("1000").spawn().expect("sleep"));
         let pid_file = machine.folder.path().join("pid");
         fs::write(&pid_file, format!("{}\n", victim.0.id())).expect("the PID file");
-        let fault = filled("pid-file-stop", &[("pid-file", &pid_file.display().to_string())]);
+        let fault = shipped("pid-file-stop", &[("pid-file", &pid_file.display().to_string())]);
         let run = tempfile::tempdir().expect("a folder");
         let journal = Journal::open(run.path()).expect("a journal");
-        let late = Duration::from_secs(600);
+        let leave = permit(HOST);
         let standing =
-            strike(("n1", fault), &machine.reach(), &permit(), &journal, (late, PATIENCE)).expect("struck");
+            strike(("n1", fault), &machine.reach(), &leave, &journal, (LATE, PATIENCE)).expect("struck");
         assert_eq!(standing.doubts(), &[]);
         // The run dies here; the timer was left by a session that is over.
         drop((standing, journal));
@@ -223,11 +207,12 @@ fn a_partition_that_cuts_our_own_connection_is_undone_by_the_timer() {
         let Some(machine) = Machine::new(test, &["nft", "ping"]) else { return };
         let run = tempfile::tempdir().expect("a folder");
         let journal = Journal::open(run.path()).expect("a journal");
-        let fault = filled("nftables-partition", &[("peers", OURS), ("probe", OURS)]);
+        let fault = shipped("nftables-partition", &[("peers", OURS), ("probe", OURS)]);
         let patience = Patience { stands: Duration::ZERO, ..PATIENCE };
         let after = Duration::from_secs(20);
+        let leave = permit(HOST);
         let standing =
-            strike(("n1", fault), &machine.reach(), &permit(), &journal, (after, patience)).expect("struck");
+            strike(("n1", fault), &machine.reach(), &leave, &journal, (after, patience)).expect("struck");
         assert!(
             matches!(standing.doubts().first(), Some(Doubt::StrikeFailed(claim)) if claim.output.is_none()),
             "the strike's own answer was cut off: {:?}",

@@ -1,18 +1,18 @@
 //! The network's command files on two machines that are network namespaces with a cable between them, with the real `nft` and
 //! `ping`. Skipped, loudly, where one of these is missing.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use history::Verdict;
 use remote::receipt::Doubt;
-use remote::strike::{Patience, Standing, StrikeError, strike, token};
-use remote::{Filled, Journal, Permit, Reach, Transport};
+use remote::strike::{Patience, StrikeError};
+use remote::{Filled, Journal, Reach, Transport};
+
+use crate::striking::{LATE, lacks, shipped, struck, tried};
 
 const PATIENCE: Patience = Patience { stands: Duration::from_secs(30), gone: Duration::from_secs(60) };
-const LATE: Duration = Duration::from_secs(600);
 /// Rules that are not ours.
 const FOREIGN: &str = "add table inet firewall; add set inet firewall friends { type ipv4_addr; }; \
                        add element inet firewall friends { 10.9.0.1, 10.9.0.2 }; \
@@ -64,33 +64,16 @@ impl Machine {
 
 /// Two machines, 10.9.0.1 and 10.9.0.2; none where the machine lacks something.
 fn machines(test: &str) -> Option<(Machine, Machine)> {
-    for program in ["nft", "ping", "ip", "unshare", "nsenter", "setsid", "timeout"] {
-        let script = format!("PATH=$PATH:/usr/sbin:/sbin command -v {program} >/dev/null");
-        if !Command::new("sh").args(["-c", &script]).status().is_ok_and(|status| status.success()) {
-            eprintln!("skipped: {test}: no `{program}` on this machine");
-            return None;
-        }
+    if lacks(test, &["nft", "ping", "ip", "unshare", "nsenter", "setsid", "timeout"]) {
+        return None;
     }
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let made = Machine::new(&words(&["unshare", "--user", "--map-root-user", "--net", "sleep", "1000"]))
-        .and_then(|one| {
-            // In the first one's user namespace, so that a cable between the two may be made; in a network of its own.
-            let pid = one.child.id().to_string();
-            let enter = [
-                "nsenter",
-                "-t",
-                &pid,
-                "--user",
-                "--preserve-credentials",
-                "--",
-                "unshare",
-                "--net",
-                "sleep",
-                "1000",
-            ];
-            Some((Machine::new(&words(&enter))?, one))
-        });
-    let Some((other, one)) = made else {
+    let made = |command: &str| Machine::new(&command.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    let both = made("unshare --user --map-root-user --net sleep 1000").and_then(|one| {
+        // In the first one's user namespace, so that a cable between the two may be made; in a network of its own.
+        let enter = format!("nsenter -t {} --user --preserve-credentials --", one.child.id());
+        Some((made(&format!("{enter} unshare --net sleep 1000"))?, one))
+    });
+    let Some((other, one)) = both else {
         eprintln!("skipped: {test}: this machine gives no user and network namespaces");
         return None;
     };
@@ -100,21 +83,8 @@ fn machines(test: &str) -> Option<(Machine, Machine)> {
     Some((one, other))
 }
 
-fn fault(name: &str, given: &[(&str, &str)]) -> Filled {
-    let values: BTreeMap<String, String> =
-        given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let id = token().expect("randomness")[..8].to_owned();
-    remote::named(name).expect("it ships").filled(&values, &id).expect("sound values")
-}
-
 fn partition(name: &str) -> Filled {
-    fault(name, &[("peers", "10.9.0.2"), ("probe", "10.9.0.2")])
-}
-
-fn struck(fault: Filled, machine: &Machine, journal: &Journal) -> Result<Standing, StrikeError> {
-    let hosts = BTreeSet::from(["localhost".to_owned()]);
-    let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
-    strike(("n1", fault), &machine.reach(), &permit, journal, (LATE, PATIENCE))
+    shipped(name, &[("peers", "10.9.0.2"), ("probe", "10.9.0.2")])
 }
 
 /// Whether one datagram of the machine arrives at the other.
@@ -142,7 +112,7 @@ fn stands_and_heals(test: &str, name: &str) {
     let before = one.run("nft -s list ruleset");
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::open(folder.path()).expect("a journal");
-    let standing = struck(partition(name), &one, &journal).expect("struck");
+    let standing = struck(partition(name), &one.reach(), &journal, PATIENCE);
     assert!(!answers(&other, "10.9.0.1"), "{name}: the other side sees it as well");
     let during = one.run("nft -s list ruleset");
     assert!(during.contains("holdfast_") && during.contains(before.trim()), "{name}: {during}");
@@ -159,10 +129,10 @@ fn two_partitions_at_once_do_not_undo_each_other() {
     one.run("ip addr add 10.9.0.3/24 dev left");
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::open(folder.path()).expect("a journal");
-    let first = struck(partition("nftables-partition-in"), &one, &journal).expect("struck");
+    let first = struck(partition("nftables-partition-in"), &one.reach(), &journal, PATIENCE);
     // Of an address of the machine itself, which answers although the first one stands.
-    let own = fault("nftables-partition-in", &[("peers", "10.9.0.3"), ("probe", "10.9.0.3")]);
-    let second = struck(own, &one, &journal).expect("struck");
+    let own = shipped("nftables-partition-in", &[("peers", "10.9.0.3"), ("probe", "10.9.0.3")]);
+    let second = struck(own, &one.reach(), &journal, PATIENCE);
     let receipt = second.undo(&one.reach(), &journal, PATIENCE);
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
     assert!(!answers(&one, "10.9.0.2"), "the first one stands still");
@@ -177,20 +147,17 @@ fn a_partition_whose_rules_match_nothing_fails_and_one_with_a_silent_probe_is_no
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::open(folder.path()).expect("a journal");
     // nft says that all is well, and the table is there.
-    let wrong = fault("nftables-partition", &[("peers", "10.9.0.77"), ("probe", "10.9.0.2")]);
-    let hosts = BTreeSet::from(["localhost".to_owned()]);
-    let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
+    let wrong = shipped("nftables-partition", &[("peers", "10.9.0.77"), ("probe", "10.9.0.2")]);
     let short = Patience { stands: Duration::ZERO, ..PATIENCE };
-    let standing = strike(("n1", wrong), &one.reach(), &permit, &journal, (LATE, short)).expect("struck");
+    let standing = struck(wrong, &one.reach(), &journal, short);
     let receipt = standing.undo(&one.reach(), &journal, PATIENCE);
     assert!(receipt.strike.iter().all(remote::receipt::Claim::is_success));
     assert_eq!(receipt.verdict(), Verdict::Fail);
     let pinged =
         |doubt: &Doubt| matches!(doubt, Doubt::DoesNotStand(seen) if seen.command.starts_with("ping"));
     assert!(receipt.doubts.iter().any(pinged), "{:?}", receipt.doubts);
-    let silent = fault("nftables-partition", &[("peers", "10.9.0.77"), ("probe", "10.9.0.77")]);
-    let error =
-        strike(("n1", silent), &one.reach(), &permit, &journal, (LATE, short)).expect_err("no baseline");
+    let silent = shipped("nftables-partition", &[("peers", "10.9.0.77"), ("probe", "10.9.0.77")]);
+    let error = tried(silent, &one.reach(), &journal, (LATE, short)).expect_err("no baseline");
     assert!(matches!(&error, StrikeError::NoBaseline { when, .. } if when.contains("ping")), "{error}");
 }
 
@@ -202,11 +169,9 @@ fn a_partition_that_cuts_off_more_than_it_should_fails() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::open(folder.path()).expect("a journal");
     let given = [("peers", "10.9.0.2, 10.9.0.3"), ("probe", "10.9.0.2"), ("control", "10.9.0.3")];
-    let hosts = BTreeSet::from(["localhost".to_owned()]);
-    let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
     let short = Patience { stands: Duration::ZERO, ..PATIENCE };
-    let wide = fault("nftables-partition-in", &given);
-    let standing = strike(("n1", wide), &one.reach(), &permit, &journal, (LATE, short)).expect("struck");
+    let wide = shipped("nftables-partition-in", &given);
+    let standing = struck(wide, &one.reach(), &journal, short);
     let receipt = standing.undo(&one.reach(), &journal, PATIENCE);
     assert_eq!(receipt.verdict(), Verdict::Fail);
     let control =
@@ -225,11 +190,9 @@ fn netem_is_refused_where_the_kernel_has_none_and_stands_where_it_has() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::open(folder.path()).expect("a journal");
     let before = one.run("tc qdisc show dev left");
-    let netem = fault("netem", &[("interface", "left"), ("delay", "50ms")]);
-    let hosts = BTreeSet::from(["localhost".to_owned()]);
-    let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
+    let netem = shipped("netem", &[("interface", "left"), ("delay", "50ms")]);
     let short = Patience { stands: Duration::ZERO, ..PATIENCE };
-    let standing = strike(("n1", netem), &one.reach(), &permit, &journal, (LATE, short)).expect("tried");
+    let standing = struck(netem, &one.reach(), &journal, short);
     let receipt = standing.undo(&one.reach(), &journal, PATIENCE);
     if receipt.strike[0].is_success() {
         assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));

@@ -2,15 +2,15 @@
 //! and know the words of systemctl(1), virsh(1) and the clouds' own programs that the files use. This shows that the commands fit
 //! together, not that systemd, libvirt or a cloud does what its manual says.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use history::Verdict;
-use remote::strike::{Patience, strike, token};
-use remote::{Journal, Permit, Reach, Receipt};
+use remote::strike::Patience;
+use remote::{Journal, Reach, Receipt};
+
+use crate::striking::{put_program, shipped, struck};
 
 const PATIENCE: Patience = Patience { stands: Duration::from_secs(5), gone: Duration::from_secs(60) };
 
@@ -112,11 +112,7 @@ const PING: &str = "#!/bin/sh\nread -r word < @FOLDER@/unit\n[ \"$word\" = runni
 /// A machine with stand-ins for these programs, and what they find at first.
 fn machine(folder: &Path, programs: &[(&str, &str)], state: &str) -> Reach {
     for (name, script) in programs {
-        let (text, program) = (folder.join(format!("{name}.text")), folder.join(name));
-        fs::write(&text, script.replace("@FOLDER@", &folder.display().to_string())).expect("the stand-in");
-        // Written by another process: what a thread beside us forks cannot hold it open for writing.
-        let installed = Command::new("install").args(["-m", "700"]).args([&text, &program]).status();
-        assert!(installed.is_ok_and(|status| status.success()), "{}", program.display());
+        put_program(&folder.join(name), &script.replace("@FOLDER@", &folder.display().to_string()));
     }
     fs::write(folder.join("unit"), format!("{state}\n")).expect("the state");
     let path = std::env::var("PATH").expect("a PATH");
@@ -137,15 +133,8 @@ pub(crate) fn receipt(
 ) -> (Receipt, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let reach = machine(folder.path(), programs, state);
-    let values: BTreeMap<String, String> =
-        given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let id = token().expect("randomness")[..8].to_owned();
-    let fault = remote::named(name).expect("it ships").filled(&values, &id).expect("sound values");
-    let hosts = BTreeSet::from(["localhost".to_owned()]);
-    let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
     let journal = Journal::open(folder.path()).expect("a journal");
-    let late = Duration::from_secs(600);
-    let standing = strike(("n1", fault), &reach, &permit, &journal, (late, PATIENCE)).expect("struck");
+    let standing = struck(shipped(name, given), &reach, &journal, PATIENCE);
     let stood = fs::read_to_string(folder.path().join("unit")).expect("the state");
     (standing.undo(&reach, &journal, PATIENCE), stood)
 }

@@ -1,65 +1,20 @@
 //! Faults on machines whose timers are killed, or whose undoing takes long, and a run directory that is moved away: what is not
 //! known to be as it should passes nowhere, and nothing else is doubted.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use history::Verdict;
-use remote::strike::{Patience, Standing, strike, token};
-use remote::timer::{TOO_LATE, TimerEnd};
+use remote::strike::Patience;
+use remote::timer::TimerEnd;
 use remote::transport::{Output, TransportError};
-use remote::{Filled, Journal, Permit, Reach, Receipt, Transport, journal};
+use remote::{Journal, Reach, Receipt, Transport};
 
-/// Longer than a busy machine takes; nothing waits for so long where all is well.
-const PATIENCE: Patience = Patience { stands: Duration::from_secs(20), gone: Duration::from_secs(60) };
-/// Where what is waited for never comes.
-const SHORT: Patience = Patience { stands: Duration::from_millis(300), gone: Duration::from_millis(300) };
-
-fn here() -> Reach {
-    Reach::Local { through: Vec::new() }
-}
-
-/// A fault whose commands are a marker file.
-fn marker(folder: &Path) -> Filled {
-    let mark = folder.join("mark").display().to_string();
-    let text = format!(
-        "fault: marker\nsummary: a file is there\nwritten-for: {{ tool: coreutils, version: \"9\", asked-by: {{ run: [touch, \
-         --version] }} }}\ndo: [{{ run: [touch, {mark}], within: 5s }}]\nundo: [{{ run: [rm, -f, {mark}] }}]\nstands: [{{ run: \
-         [test, -e, {mark}] }}]\ngone: [{{ run: [test, -e, {mark}], exit: 1 }}]\ntested: {{ here: false, from: this test }}\n"
-    );
-    let file = remote::read("marker.yaml", &text);
-    let file = file.unwrap_or_else(|rejection| panic!("{:?}", rejection.problems()));
-    file.filled(&BTreeMap::new(), &token().expect("randomness")[..8]).expect("no values")
-}
-
-fn struck(fault: Filled, reach: &dyn Transport, journal: &Journal, patience: Patience) -> Standing {
-    let hosts = BTreeSet::from(["localhost".to_owned()]);
-    let permit = Permit::ask(&hosts, &hosts, "test", Some("test")).expect("leave");
-    let late = Duration::from_secs(600);
-    strike(("n1", fault), reach, &permit, journal, (late, patience)).expect("struck")
-}
-
-fn timer_folders(run_directory: &Path) -> Vec<PathBuf> {
-    let read = journal::read(run_directory).expect("readable").expect("there");
-    read.entries.iter().map(|entry| PathBuf::from(&entry.intent.timer.folder)).collect()
-}
-
-fn came_too_late(receipt: &Receipt) -> bool {
-    receipt.strike[0].output.as_ref().is_some_and(|output| output.exit == TOO_LATE)
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1200 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("never: {what}");
-}
+use crate::striking::{
+    PATIENCE, SHORT, came_too_late, filled, here, marker, struck, timer_folders, wait_until,
+};
 
 /// A machine whose timers are killed just before a script with these words runs, as with the login that armed them.
 struct KillsTimers {
@@ -93,7 +48,7 @@ fn without_timer(before: &str) -> (Receipt, bool) {
     let mark = folder.path().join("mark");
     let before = format!("{before} {}", mark.display());
     let machine = KillsTimers { reach: here(), before, run_directory: folder.path().to_owned() };
-    let standing = struck(marker(folder.path()), &machine, &journal, SHORT);
+    let standing = struck(filled(&marker(folder.path(), &[])), &machine, &journal, SHORT);
     let has_struck = mark.exists();
     (standing.undo(&machine, &journal, SHORT), has_struck)
 }
@@ -147,7 +102,7 @@ fn the_time_that_an_undoing_takes_is_not_taken_from_the_looks_after_it() {
     let journal = Journal::open(folder.path()).expect("a journal");
     let mark = folder.path().join("mark");
     let machine = BootsSlowly { reach: here(), mark, is_undone: false.into() };
-    let standing = struck(marker(folder.path()), &machine, &journal, BOOTS);
+    let standing = struck(filled(&marker(folder.path(), &[])), &machine, &journal, BOOTS);
     let receipt = standing.undo(&machine, &journal, BOOTS);
     assert_eq!((receipt.verdict(), &receipt.doubts[..]), (Verdict::Pass, &[][..]));
 }
@@ -158,7 +113,7 @@ fn an_open_journal_is_read_from_its_own_file_wherever_its_path_leads() {
     let (run, aside) = (folder.path().join("run"), folder.path().join("aside"));
     fs::create_dir(&run).expect("a run directory");
     let journal = Journal::open(&run).expect("a journal");
-    let standing = struck(marker(folder.path()), &here(), &journal, PATIENCE);
+    let standing = struck(filled(&marker(folder.path(), &[])), &here(), &journal, PATIENCE);
     fs::rename(&run, &aside).expect("renamed");
     fs::create_dir(&run).expect("another");
     fs::write(run.join("remote.jsonl"), "").expect("what somebody else put there");

@@ -16,9 +16,7 @@ const TOP: f64 = 12.0;
 const RIGHT: f64 = 12.0;
 const FONT: f64 = 12.0;
 
-/// A bar.
 pub(super) struct Bar {
-    /// Its value.
     pub(super) mean: f64,
     /// The runs it is the mean of.
     pub(super) values: Vec<f64>,

@@ -21,7 +21,6 @@ use crate::markup::{cut, escape, plain};
 const NAME: usize = 44;
 const VALUE: usize = 12;
 
-/// Which figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
     Measured(Quantity),

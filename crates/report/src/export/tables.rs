@@ -27,17 +27,7 @@ pub(super) fn timeline(
     sink: &mut impl Write,
 ) -> Result<(), ExportError> {
     let mut writer = csv::Writer::from_writer(sink);
-    writer.write_record([
-        "t_s",
-        "load",
-        "operation",
-        "count",
-        "errors",
-        "p50_us",
-        "p95_us",
-        "p99_us",
-        "max_us",
-    ])?;
+    writer.write_record("t_s,load,operation,count,errors,p50_us,p95_us,p99_us,max_us".split(','))?;
     for row in rows.iter().filter(|row| load.is_none_or(|load| row.load == load)) {
         let figures = [row.count, row.errors, row.p50_us, row.p95_us, row.p99_us, row.max_us];
         let figures = figures.map(|figure| figure.to_string());
@@ -50,17 +40,7 @@ pub(super) fn timeline(
 /// The history. What was asked and found is JSON, as it stands in the history file.
 pub(super) fn operations(operations: &[Operation], sink: &mut impl Write) -> Result<(), ExportError> {
     let mut writer = csv::Writer::from_writer(sink);
-    writer.write_record([
-        "load",
-        "client",
-        "operation",
-        "invoked_s",
-        "completed_s",
-        "outcome",
-        "error",
-        "node",
-        "value",
-    ])?;
+    writer.write_record("load,client,operation,invoked_s,completed_s,outcome,error,node,value".split(','))?;
     for operation in operations {
         let mut value = serde_json::to_value(&operation.action).map_err(std::io::Error::other)?;
         let name = value.as_object_mut().and_then(|action| action.shift_remove("f"));
@@ -92,19 +72,8 @@ pub(super) fn figures(
     sink: &mut impl Write,
 ) -> Result<(), ExportError> {
     let mut writer = csv::Writer::from_writer(sink);
-    writer.write_record([
-        "load",
-        "phase",
-        "operation",
-        "count",
-        "mean_us",
-        "p50_us",
-        "p90_us",
-        "p95_us",
-        "p99_us",
-        "p99_9_us",
-        "max_us",
-    ])?;
+    let columns = "load,phase,operation,count,mean_us,p50_us,p90_us,p95_us,p99_us,p99_9_us,max_us";
+    writer.write_record(columns.split(','))?;
     for load in result.loads.iter().filter(|known| load.is_none_or(|load| known.name == load)) {
         let phases = load.phases.iter().map(|phase| (phase.name.as_str(), &phase.measured.operations));
         for (phase, operations) in std::iter::once(("", &load.measured.operations)).chain(phases) {

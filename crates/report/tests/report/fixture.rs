@@ -13,7 +13,7 @@ use history::{
 };
 use results::{
     CheckResult, ExpectationResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures,
-    LoadResult, OperationResult, PhaseResult, RecoveryResult, ReproducedReport, RunResult, WarningResult,
+    LoadResult, OperationResult, PhaseResult, RecoveryResult, RunResult, WarningResult,
 };
 
 const PHASES: [(&str, f64, f64); 4] =
@@ -83,10 +83,6 @@ pub fn host_failure() -> Fixture {
     let loads = facts.loads.iter().map(|load| load_result(load, &seconds)).collect();
     let events = events(&facts);
     let result = RunResult {
-        holdfast: facts.holdfast.clone(),
-        scenario: facts.scenario.clone(),
-        seed: facts.seed,
-        started_at: facts.started_at.clone(),
         verdict: Verdict::Pass,
         reasons: vec![
             "every expectation holds, every check passes and every fault has its receipt".to_owned(),
@@ -95,21 +91,8 @@ pub fn host_failure() -> Fixture {
         checks: checks(),
         faults: vec![fault(&events)],
         loads,
-        prediction: Vec::new(),
-        explanations: Vec::new(),
-        reproduces: ReproducedReport::default(),
-        volumes: Vec::new(),
-        links: Vec::new(),
-        links_receipt: None,
-        migrations: Vec::new(),
-        agents: Vec::new(),
         lab: LabResult {
-            nothing_to_lose: None,
-            placement: Vec::new(),
-            failed_rollbacks: Vec::new(),
-            packets: std::collections::BTreeMap::new(),
             boot_s: Some(2.4),
-            from_snapshot: false,
             nodes: 3,
             cpu_seconds: [("database", 41.2), ("load", 5.1), ("fabric", 7.9), ("disk", 0.0), ("other", 1.3)]
                 .map(|(part, value)| (part.to_owned(), value))
@@ -126,10 +109,9 @@ pub fn host_failure() -> Fixture {
                 remedy: "use fewer clients or a larger machine: latencies include waiting for a core"
                     .to_owned(),
             }],
-            stalls: Vec::new(),
-            interference: Vec::new(),
+            ..LabResult::default()
         },
-        facts,
+        ..RunResult::blank(facts)
     };
     Fixture { result, events, timeline, links: String::new() }
 }
@@ -460,12 +442,8 @@ fn fault(events: &[Event]) -> FaultResult {
         throughput_ratio_lowest: None,
     };
     FaultResult {
-        lab_lost_synced: false,
-        kind: "power-off".to_owned(),
-        target: "host: leader".to_owned(),
         hits: vec!["dc1/a/r1/h1".to_owned()],
         nodes: vec!["n1".to_owned()],
-        asked_s: 20.0,
         took_effect_s: Some(20.041),
         healed_s: Some(40.213),
         receipt: Receipt { verdict: Verdict::Pass, evidence: evidence.flatten().cloned().collect() },
@@ -479,7 +457,7 @@ fn fault(events: &[Event]) -> FaultResult {
         lost_operations: Some(3_279.0),
         lost_writes: Some(0),
         throughput_ratio_during: Some(0.598),
-        phases: Vec::new(),
+        ..FaultResult::asked("power-off", "host: leader", 20.0)
     }
 }
 

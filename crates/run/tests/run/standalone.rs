@@ -8,39 +8,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use client::{Session, SessionFuture, SqlSession};
-use load::{Arrival, LoadPlan, Step, ThinkTime};
+use load::{Arrival, LoadPlan, Step};
 use run::{Standalone, StandaloneEnd, StandaloneNews, run_alone};
 use tempfile::TempDir;
 use workload::{Attempt, ClientState, Ground, Request, Statement, Workload};
 
+use crate::ground;
 use crate::ground::server::{self, Server};
 
 fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: bool) -> Standalone {
     let plan = LoadPlan {
         name: "ledger".to_owned(),
-        workload: workload::configured("ledger", &BTreeMap::new()).expect("listed"),
         steps: vec![Step { from_s: 0.0, clients: 4, rate_per_s }],
         arrival: Arrival::Poisson,
-        part: load::Part::default(),
-        think_time: ThinkTime::None,
         first_client: 0,
-        keeps_history: true,
-        scale: 1,
-        protocol: load::Protocol::Postgres,
-        reads: client::postgres::Reads::Leader,
-        wait: None,
-        spreads: false,
-        program: None,
-        consistency: load::Consistency::default(),
         seed: 3,
-        endpoints: vec![server.endpoint("n1")],
-        database: "postgres".to_owned(),
-        user: "postgres".to_owned(),
-        password: None,
-        encryption: load::Encryption::Never,
         timeout: Duration::from_secs(10),
         connect_timeout: Duration::from_secs(10),
-        defects: load::Defects::default(),
+        ..ground::plan("ledger", &BTreeMap::new(), 4, &[("n1", server)])
     };
     Standalone {
         plan,

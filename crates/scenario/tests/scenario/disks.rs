@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use scenario::{
     DiskDefect, DiskFault, DiskSync, DiskTarget, Disks, FaultAction, FaultTarget, Level, Place, Scenario,
-    Source, parse, to_yaml,
 };
+
+use crate::reading::read_and_written;
 
 const BASE: &str = "\
 name: base
@@ -22,20 +23,8 @@ schedule:
   - { phase: fault, for: 25s, faults: [FAULT] }
 ";
 
-/// Reads the base with these put in; what it refuses is told as `code culprit`. What it reads must survive writing.
 fn read(disks: &str, nodes: &str, fault: &str) -> Result<Scenario, Vec<String>> {
-    let text = BASE.replace("DISKS", disks).replace("NODES", nodes).replace("FAULT", fault);
-    let read = |text: String| parse(&Source { name: "base.yaml".to_owned(), text }, &[]);
-    let mut scenario = read(text).map_err(|rejection| {
-        let problems = rejection.problems().iter();
-        problems.map(|problem| format!("{} `{}`", problem.code(), problem.culprit())).collect::<Vec<_>>()
-    })?;
-    scenario.seed = Some(1);
-    let written = to_yaml(&scenario, 1);
-    let again =
-        read(written.clone()).unwrap_or_else(|rejection| panic!("{:?}\n{written}", rejection.problems()));
-    assert_eq!(again, scenario, "{written}");
-    Ok(scenario)
+    read_and_written(&BASE.replace("DISKS", disks).replace("NODES", nodes).replace("FAULT", fault))
 }
 
 const THREE: &str = "disks: { capacity: 3, groups: 2, cache: true }";

@@ -1,6 +1,8 @@
 //! `target: external`: a cluster that exists in place of a site and a database, and who may be broken there.
 
-use scenario::{FAULT_KINDS, FaultAction, MemberReach, NodeTarget, Scenario, Source, parse, to_yaml};
+use scenario::{FAULT_KINDS, FaultAction, MemberReach, NodeTarget};
+
+use crate::reading::{read, read_and_written};
 
 const BASE: &str = "name: mine
 target: external
@@ -15,17 +17,6 @@ loads: [{ workload: ledger, clients: 2 }]
 schedule: [{ phase: baseline, for: 5s }, { phase: fault, for: 9s, faults: [{ external: { command: systemd-kill, of: db2 } }] }]
 expect: { lost_writes: 0 }
 ";
-
-fn read(text: &str) -> Result<Scenario, Vec<String>> {
-    let source = Source { name: "mine.yaml".to_owned(), text: text.to_owned() };
-    parse(&source, &[]).map_err(|rejection| {
-        let told = |problem: &scenario::Problem| {
-            let code = problem.code().trim_start_matches("scenario::").to_owned();
-            format!("{code} `{}`", problem.culprit())
-        };
-        rejection.problems().iter().map(told).collect()
-    })
-}
 
 #[track_caller]
 fn refused(from: &str, to: &str, expected: &[&str]) {
@@ -54,10 +45,7 @@ fn a_cluster_stands_for_a_site_with_a_host_for_each_member() {
 
 #[test]
 fn what_is_written_back_is_the_same_scenario() {
-    let scenario = read(BASE).unwrap_or_else(|problems| panic!("{problems:?}"));
-    let written = to_yaml(&scenario, 7);
-    let again = read(&written).unwrap_or_else(|problems| panic!("{problems:?} of {written}"));
-    assert_eq!(again, Scenario { seed: Some(7), ..scenario }, "{written}");
+    read_and_written(BASE).unwrap_or_else(|problems| panic!("{problems:?}"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod migrations;
 mod network;
 mod pods;
 mod processes;
+mod reading;
 mod refusals;
 mod rejected;
 mod robustness;

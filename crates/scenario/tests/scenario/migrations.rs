@@ -2,21 +2,13 @@
 
 use std::time::Duration;
 
-use scenario::{FaultAction, MigrationFault, NodeTarget, Scenario, Source, parse, to_yaml};
+use scenario::{FaultAction, MigrationFault, NodeTarget, Scenario};
 
-/// A scenario with this element of `faults`.
+use crate::reading::{read_and_written, with_fault};
+
 fn read(fault: &str) -> Scenario {
-    let text = format!(
-        "name: x\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 4 }} }} }} }} }}\n\
-         database: {{ engine: postgres, nodes: 3 }}\nloads: [ {{ workload: ledger, clients: 1 }} ]\n\
-         schedule:\n  - {{ phase: baseline, for: 5s }}\n  - {{ phase: f, for: 60s, faults: [ {fault} ] }}\n"
-    );
-    let source = Source { name: "x".to_owned(), text };
-    let read = parse(&source, &[]).unwrap_or_else(|rejection| panic!("{fault}: {:?}", rejection.problems()));
-    let again =
-        parse(&Source { name: "x".to_owned(), text: to_yaml(&read, 1) }, &[]).expect("what was written");
-    assert_eq!(again.schedule, read.schedule, "{fault}");
-    read
+    let text = with_fault("postgres", "60s", fault);
+    read_and_written(&text).unwrap_or_else(|problems| panic!("{fault}: {problems:?}"))
 }
 
 fn migration(fault: &str) -> MigrationFault {

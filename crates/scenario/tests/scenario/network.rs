@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use scenario::{
     BlockAnswer, Conditions, Distribution, Edge, FaultAction, FaultTarget, Flap, Jitter, Level, NetworkFault,
-    PartitionShape, Place, Queue, Scenario, Source, parse, to_yaml,
+    PartitionShape, Place, Queue, Scenario,
 };
+
+use crate::reading::read_and_written;
 
 const BASE: &str = "\
 name: base
@@ -33,23 +35,9 @@ schedule:
   - { phase: recovery, for: 15s }
 ";
 
-/// Reads the base with these put in; what it refuses is told as `code culprit`. What it reads must survive writing.
 fn read(link: &str, nodes: &str, fault: &str) -> Result<Scenario, Vec<String>> {
-    read_text(BASE.replace("LINK", link).replace("EDGE", "").replace("NODES", nodes).replace("FAULT", fault))
-}
-
-fn read_text(text: String) -> Result<Scenario, Vec<String>> {
-    let read = |text: String| parse(&Source { name: "base.yaml".to_owned(), text }, &[]);
-    let mut scenario = read(text).map_err(|rejection| {
-        let problems = rejection.problems().iter();
-        problems.map(|problem| format!("{} `{}`", problem.code(), problem.culprit())).collect::<Vec<_>>()
-    })?;
-    scenario.seed = Some(1);
-    let written = to_yaml(&scenario, 1);
-    let again =
-        read(written.clone()).unwrap_or_else(|rejection| panic!("{:?}\n{written}", rejection.problems()));
-    assert_eq!(again, scenario, "{written}");
-    Ok(scenario)
+    let text = BASE.replace("LINK", link).replace("EDGE", "");
+    read_and_written(&text.replace("NODES", nodes).replace("FAULT", fault))
 }
 
 fn conditions_of_link(link: &str) -> Conditions {
@@ -132,7 +120,7 @@ fn a_queue_is_counted_in_bytes_or_in_packets() {
 
 fn edges(edges: &str) -> Result<Vec<Edge>, Vec<String>> {
     let text = BASE.replace("LINK", "").replace("EDGE", edges).replace("NODES", "3").replace("FAULT", "");
-    read_text(text).map(|scenario| scenario.site.edges)
+    read_and_written(&text).map(|scenario| scenario.site.edges)
 }
 
 #[test]
@@ -171,7 +159,7 @@ fn edges_that_carry_nothing_or_share_a_name_are_refused() {
         .replace("EDGE", "{ around: dc1, rate: 1Gbit/s }")
         .replace("NODES", "3")
         .replace("FAULT", "");
-    assert_eq!(read_text(around_all).map(|_| ()), Err(vec!["nothing-outside `dc1`".to_owned()]));
+    assert_eq!(read_and_written(&around_all).map(|_| ()), Err(vec!["nothing-outside `dc1`".to_owned()]));
 }
 
 #[test]

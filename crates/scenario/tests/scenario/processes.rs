@@ -2,23 +2,13 @@
 
 use std::time::Duration;
 
-use scenario::{
-    FaultAction, NodeTarget, OneProgram, ProcessDeed, ProcessFault, Scenario, Source, parse, to_yaml,
-};
+use scenario::{FaultAction, NodeTarget, OneProgram, ProcessDeed, ProcessFault, Scenario};
 
-/// A scenario with this engine and this element of `faults`.
+use crate::reading::{read_and_written, with_fault};
+
 fn read(engine: &str, fault: &str) -> Scenario {
-    let text = format!(
-        "name: x\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 3 }} }} }} }} }}\n\
-         database: {{ engine: {engine}, nodes: 3 }}\nloads: [ {{ workload: ledger, clients: 1 }} ]\n\
-         schedule:\n  - {{ phase: baseline, for: 5s }}\n  - {{ phase: f, for: 30s, faults: [ {fault} ] }}\n"
-    );
-    let source = Source { name: "x".to_owned(), text };
-    let read = parse(&source, &[]).unwrap_or_else(|rejection| panic!("{fault}: {:?}", rejection.problems()));
-    let again =
-        parse(&Source { name: "x".to_owned(), text: to_yaml(&read, 1) }, &[]).expect("what was written");
-    assert_eq!(again.schedule, read.schedule, "{fault}");
-    read
+    let text = with_fault(engine, "30s", fault);
+    read_and_written(&text).unwrap_or_else(|problems| panic!("{fault}: {problems:?}"))
 }
 
 fn check(fault: &str, node: NodeTarget, how: ProcessDeed, length_s: Option<u64>) {
@@ -43,18 +33,12 @@ fn a_kill_is_over_when_its_processes_are_started_again_and_a_stop_when_the_sched
 #[test]
 fn a_kill_whose_processes_would_be_started_after_the_run_is_refused_with_the_default_too() {
     let refused = |fault: &str| {
-        let text = format!(
-            "name: x\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 3 }} }} }} }} }}\n\
-             database: {{ engine: postgres, nodes: 3 }}\nloads: [ {{ workload: ledger, clients: 1 }} ]\n\
-             schedule: [ {{ phase: baseline, for: 5s }}, {{ phase: f, for: 9s, faults: [ {fault} ] }} ]\n"
-        );
-        let rejection = parse(&Source { name: "x".to_owned(), text }, &[]).expect_err("refused");
-        let problem = &rejection.problems()[0];
-        (problem.code(), problem.culprit().to_owned())
+        let text = with_fault("postgres", "9s", fault);
+        read_and_written(&text).expect_err("refused").swap_remove(0)
     };
     let late = "{ process: { of: n1, how: kill, restart: { after: 8s } }, at: 2s }";
-    assert_eq!(refused(late), ("outside-run", "8s".to_owned()));
-    assert_eq!(refused("{ process: { of: n1, how: kill }, at: 8500ms }"), ("outside-run", "kill".to_owned()));
+    assert_eq!(refused(late), "outside-run `8s`");
+    assert_eq!(refused("{ process: { of: n1, how: kill }, at: 8500ms }"), "outside-run `kill`");
 }
 
 #[test]

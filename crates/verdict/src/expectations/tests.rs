@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use history::{AgentLoss, ClockFacts, PhaseFacts, Receipt, RunFacts};
 use measure::recovery::Incomparable;
 use results::{
-    CheckResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures, LoadResult,
-    OperationResult, PhaseResult, RecoveryResult, ReproducedReport,
+    CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, OperationResult,
+    PhaseResult, RecoveryResult,
 };
 
 use super::*;
@@ -110,16 +110,6 @@ fn result() -> RunResult {
     tpcc.measured.operations = BTreeMap::from([("NEW-ORDER".to_owned(), orders)]);
     let open = FaultLoadResult { gap_is_open: true, ..felt("ledger", 7.0, -1.0, -1.0) };
     RunResult {
-        links_receipt: None,
-        migrations: Vec::new(),
-        agents: Vec::new(),
-        holdfast: String::new(),
-        scenario: String::new(),
-        seed: 1,
-        started_at: String::new(),
-        verdict: Verdict::Unknown,
-        reasons: Vec::new(),
-        expectations: Vec::new(),
         checks: vec![CheckResult {
             acknowledged: Some(10_000),
             lost: Some(1_490),
@@ -146,13 +136,7 @@ fn result() -> RunResult {
             ),
         ],
         loads: vec![load("tpcb", phases(10, 1_000)), tpcc, load("ledger", phases(5, 0))],
-        prediction: Vec::new(),
-        explanations: Vec::new(),
-        reproduces: ReproducedReport::default(),
-        volumes: Vec::new(),
-        links: Vec::new(),
-        lab: LabResult::default(),
-        facts: facts(),
+        ..RunResult::blank(facts())
     }
 }
 

@@ -95,7 +95,6 @@ pub(super) enum Nothing {
 /// A fault of a variant beside a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Against {
-    /// The engine.
     pub(super) engine: String,
     /// The cell's name in the atlas: `leader-off`.
     pub(super) cell: String,
