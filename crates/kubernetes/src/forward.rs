@@ -1,7 +1,8 @@
 //! A way to a pod's port: `kubectl port-forward`, started again on the same port of this machine whenever it ends.
 //!
 //! Owns the program and the thread that keeps it up. kubectl speaks to one pod, not to a name: a successor is reached only once it
-//! is started again. It ends by itself when a connection fails, and not before; see [`Forward::renew`].
+//! is started again. It ends by itself when a connection fails in the pod, and not before; see [`Forward::renew`]. Where the way itself
+//! takes no more connections, it complains and goes on: then it is ended here.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(200);
 /// What kubectl says once it listens, with the port behind it.
 const LISTENS: &str = "Forwarding from 127.0.0.1:";
+/// What it complains of when its connection to the cluster takes no more of its clients' connections.
+const TAKES_NO_MORE: &[&str] =
+    &["error creating error stream for port", "error creating forwarding stream for port"];
 /// What stands between that port and the pod's.
 const ARROW: &str = " -> ";
 /// Most that is kept of what it says before.
@@ -199,6 +203,9 @@ impl Keeper {
                     }
                 }
                 Next::Quiet => {}
+            }
+            if TAKES_NO_MORE.iter().any(|words| running.complains_of(words)) {
+                return Ok("kubectl took no more connections, and was ended".to_owned());
             }
             if self.state.is_over() || self.state.is_stale.load(Ordering::Relaxed) {
                 return Ok("the way was to be opened anew".to_owned());

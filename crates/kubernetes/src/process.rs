@@ -95,6 +95,12 @@ impl Running {
         last_lines(&String::from_utf8_lossy(&complaint))
     }
 
+    /// Whether it has complained of this, and not much else since.
+    pub(crate) fn complains_of(&self, words: &str) -> bool {
+        let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&complaint).contains(words)
+    }
+
     /// Its exit code, without waiting for it.
     fn code(&self) -> io::Result<Option<i32>> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;

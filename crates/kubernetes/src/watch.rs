@@ -73,8 +73,9 @@ fn next_pause(before: Option<Duration>, went_on: Duration) -> Duration {
 
 /// Why kubectl ended. The cluster ends each watch after some time, and kubectl takes that, and a lost connection, for success.
 fn reason(code: i32, said: &str) -> String {
-    match (code, said) {
-        (0, "") => "the watch came to its end, as each does in time, or the connection was lost".to_owned(),
+    match code {
+        // What it said before is of something else.
+        0 => "the watch came to its end, as each does in time, or the connection was lost".to_owned(),
         _ => format!("kubectl ended with {code}: {said}"),
     }
 }
@@ -176,5 +177,6 @@ mod tests {
     fn an_end_without_words_is_no_failure_of_kubectl() {
         assert_eq!(reason(1, "Forbidden"), "kubectl ended with 1: Forbidden");
         assert!(reason(0, "").starts_with("the watch came to its end"));
+        assert_eq!(reason(0, "E1125 couldn't get resource list for metrics.k8s.io/v1beta1"), reason(0, ""));
     }
 }

@@ -54,7 +54,8 @@ fn read(name: &str) -> Vec<Operation> {
 
 #[test]
 fn thousands_of_transactions_do_what_the_control_database_does() {
-    let Some(server) = Server::here("thousands_of_transactions_do_what_the_control_database_does", &[]) else {
+    let Some(server) = Server::here("thousands_of_transactions_do_what_the_control_database_does", &[])
+    else {
         return;
     };
     wait(async {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -92,6 +93,7 @@ fn a_deleted_pod_of_the_leader_is_shown_its_recovery_is_told_and_nothing_is_lost
     assert_eq!(fault["receipt"]["verdict"], "pass", "{fault:#}");
     assert_eq!(fault["hits"][0], "cluster/members/pg-0", "{fault:#}");
     recovery_is_told(fault);
+    assert_eq!(result["facts"]["kubernetes"]["context"], "kind-lab", "the one that was current at first");
     let pod = &result["facts"]["kubernetes"]["pods"][0];
     let known = ["pod", "node", "zone", "role"].map(|name| pod[name].as_str().unwrap_or_default());
     assert_eq!(known, ["pg-0", "worker-1", "west", "primary"], "{pod:#}");
@@ -165,6 +167,34 @@ fn without_kubectl_a_scenario_is_checked_all_the_same_and_no_run_begins() {
     }
     let (code, told) = said(&folder, &nowhere, &["run", "mine.yaml", "--yes-break", "mine"]);
     assert!(code == 255 && told.contains("`kubectl` was not found"), "{code}: {told}");
+}
+
+/// As kubectl answers an administrator of a cluster without Chaos Mesh.
+const WITHOUT_CHAOS_MESH: &str = r#"#!/bin/sh
+case "$*" in
+  *podchaos*) echo "Warning: the server doesn't have a resource type 'podchaos' in group 'chaos-mesh.org'" >&2 ;;
+esac
+echo yes
+"#;
+
+#[test]
+fn what_the_cluster_does_not_have_is_not_there_whatever_the_login_may_do() {
+    let folder = Folder::with(&SCENARIO.replace("kubernetes-pod-delete", "kubernetes-chaos-pod-kill"));
+    let (text, program) = (folder.path().join("text"), folder.path().join("kubectl"));
+    fs::write(&text, WITHOUT_CHAOS_MESH).expect("the stand-in");
+    // Written by another process: what a thread beside us forks cannot hold it open for writing.
+    let installed = Command::new("install").args(["-m", "700"]).args([&text, &program]).status();
+    assert!(installed.is_ok_and(|status| status.success()), "{}", program.display());
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
+    let (code, told) = said(&folder, &path, &["check", "mine.yaml"]);
+    assert_eq!(code, 0, "{told}");
+    for words in [
+        "not there  create podchaos.chaos-mesh.org in namespace databases: needed to",
+        "yes        list pods in namespace databases",
+        "something that it needs is not allowed, or not there",
+    ] {
+        assert!(told.contains(words), "no `{words}` in {told}");
+    }
 }
 
 #[test]

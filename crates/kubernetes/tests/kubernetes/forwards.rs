@@ -52,6 +52,21 @@ fn a_way_that_is_renewed_leads_to_the_pod_of_that_name_anew() {
 }
 
 #[test]
+fn a_kubectl_that_takes_no_more_connections_and_goes_on_is_ended() {
+    let stuck = "while [ ! -e $folder/stuck ]; do sleep 0.05; done\nrm $folder/stuck\n\
+                 echo 'error creating error stream for port 1 -> 5432: Timeout occurred' >&2\n\
+                 exec sleep 1000\n";
+    let stub = stub(&LISTENS.replace("exec sleep 1000\n", stuck));
+    let forward = Forward::open(&stub.kubectl, "pg-0", 5432, WITHIN).expect("a way");
+    let (address, first) = (forward.address(), stub.number("number"));
+    stub.write("stuck", "");
+    let second = successor(&stub, first);
+    assert!(!is_alive(first) && is_alive(second));
+    assert_eq!(forward.address(), address);
+    wait_until("the reason", || forward.last_words().contains("took no more connections"));
+}
+
+#[test]
 fn kubectl_ends_with_its_way() {
     let stub = stub(LISTENS);
     let forward = Forward::open(&stub.kubectl, "pg-0", 5432, WITHIN).expect("a way");
