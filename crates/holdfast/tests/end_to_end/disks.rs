@@ -13,7 +13,7 @@ use crate::turns::{beside_others, machine};
 #[track_caller]
 fn check(test: &str, scenario: &str, settings: &[&str], code: i32) -> Option<(Desk, Finished)> {
     let _turn = beside_others();
-    let Some(desk) = Desk::with_a_lab(test) else { return None };
+    let desk = Desk::with_a_lab(test)?;
     let before = Before::look(&desk);
     let path = format!("scenarios/{scenario}.yaml");
     let mut given = vec!["run", path.as_str()];

@@ -10,7 +10,7 @@ use crate::turns::beside_others;
 /// What a scenario came to that ends with `code`; nothing, and said so, where no lab or no such database can be had.
 pub fn ended(test: &str, engine: &str, code: i32, more: &[&str]) -> Option<Value> {
     let _turn = beside_others();
-    let Some(desk) = Desk::with_a_lab(test) else { return None };
+    let desk = Desk::with_a_lab(test)?;
     ended_on(&desk, test, &[engine], code, more)
 }
 
@@ -24,7 +24,7 @@ pub fn ended_on(desk: &Desk, test: &str, needed: &[&str], code: i32, more: &[&st
 /// The same, whatever its verdict: for a scenario in which chance has a part. Who calls it says what must hold with each.
 pub fn judged(test: &str, engine: &str, more: &[&str]) -> Option<Value> {
     let _turn = beside_others();
-    let Some(desk) = Desk::with_a_lab(test) else { return None };
+    let desk = Desk::with_a_lab(test)?;
     let (finished, result) = ran_on(&desk, test, &[engine], more)?;
     let code = match result["verdict"].as_str() {
         Some("pass") => 0,

@@ -10,7 +10,7 @@ use crate::turns::beside_others;
 /// A run that is interrupted as soon as it has said `moment` and a while has passed.
 #[track_caller]
 fn interrupted(moment: &str, after: Duration, signals: &[i32]) -> Option<(Desk, Finished)> {
-    let Some(desk) = Desk::with_a_lab(&format!("interrupted at `{moment}`")) else { return None };
+    let desk = Desk::with_a_lab(&format!("interrupted at `{moment}`"))?;
     let before = Before::look(&desk);
     let running = desk.start(&SMALL);
     let pid = running.pid();

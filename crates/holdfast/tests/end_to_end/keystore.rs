@@ -53,7 +53,7 @@ expect: { lost_writes: 0, invented_writes: 0 }
 /// run.
 fn ended_with(test: &str, engine: &str, code: i32, more: &[&str]) -> Option<Value> {
     let _turn = beside_others();
-    let Some(desk) = Desk::with_a_lab(test) else { return None };
+    let desk = Desk::with_a_lab(test)?;
     if !Path::new(PYTHON).is_file() {
         eprintln!("skipped: {test}: no {PYTHON}");
         return None;

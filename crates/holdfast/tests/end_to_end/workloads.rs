@@ -14,7 +14,7 @@ const BRIEF: [&str; 3] =
 #[track_caller]
 fn passes(scenario: &str, more: &[&str], check: &str, operations: &[&str]) -> Option<Value> {
     let _turn = beside_others();
-    let Some(desk) = Desk::with_a_lab(&format!("the_scenario_of_{scenario}_passes")) else { return None };
+    let desk = Desk::with_a_lab(&format!("the_scenario_of_{scenario}_passes"))?;
     let path = format!("scenarios/{scenario}.yaml");
     let finished = desk.run(&arguments(&[&["run", &path], &BRIEF, more]));
     let result = finished.ends_with(0).result();
