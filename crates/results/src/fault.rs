@@ -153,3 +153,18 @@ pub struct FaultLoadResult {
     #[serde(default)]
     pub throughput_ratio_lowest: Option<f64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_read_as_it_was_written_to_the_last_digit() {
+        for share in [0.494_303_242_769_500_44, 2.940_589_326_999_999_6, 0.516_382_390_615_519_4] {
+            let written =
+                FaultResult { throughput_ratio_during: Some(share), ..FaultResult::asked("disk", "x", 1.0) };
+            let text = serde_json::to_string(&written).expect("written");
+            assert_eq!(serde_json::from_str::<FaultResult>(&text).expect("read"), written);
+        }
+    }
+}
