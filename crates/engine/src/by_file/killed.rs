@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_code_a_clients_words_and_a_helper_of_postgresql_are_no_killed_process() {
+    fn an_exit_code_a_clients_words_and_a_background_worker_of_postgresql_are_no_killed_process() {
         let log = "[12] LOG:  server process (PID 4242) exited with exit code 2\n\
                    [14] ERROR:  backend (PID 7) was terminated by signal 9 at character 8\n\
                    [14] LOG:  statement: SELECT 'x was terminated by signal 9'\n\

@@ -33,7 +33,7 @@ fn every_condition_of_a_network_has_its_receipt_and_its_links_are_counted() {
     let _turn = beside_others();
     let Some(desk) = Desk::with_a_lab("every_condition_of_a_network_has_its_receipt") else { return };
     let text = scenario(&[
-        ("5s", "{ network: { from: dc1, to: dc2, duplicate: 10%, reorder: 20%, loss: 5% }, for: 4s }"),
+        ("8s", "{ network: { from: dc1, to: dc2, duplicate: 10%, reorder: 20%, loss: 5% }, for: 7s }"),
         ("9s", "{ network: { from: dc1, to: dc2, rate: 20Mbit/s, queue: 50 packets, mtu: 1400B }, for: 6s }"),
         ("5s", "{ partition: { from: dc1, to: dc2 }, for: 4500ms, flap: { down: 1s, up: 500ms } }"),
     ]);
