@@ -23,9 +23,10 @@ use nix::unistd::Pid;
 
 use crate::beneath;
 use crate::furnishing::{Furnishing, FurnishingError, Limits, become_node_user, furnish};
+use crate::node_processes::all_processes;
 use crate::orphans::Orphans;
 use crate::protocol::{Answer, NodeSetUp, Request, VOLUME};
-use crate::stopped_processes::{StoppedProcesses, all_processes};
+use crate::stopped_processes::StoppedProcesses;
 use crate::struck_processes::StruckProcesses;
 use crate::supervisor::keep_standard_descriptors_only;
 use crate::volume_files::VolumeFiles;

@@ -33,6 +33,7 @@ pub mod memory_groups;
 mod mounts;
 pub mod node;
 pub mod node_clock;
+mod node_processes;
 mod orphans;
 pub mod patrol;
 pub mod probe;

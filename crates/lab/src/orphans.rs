@@ -11,10 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::stopped_processes::Stat;
+use crate::node_processes::{INIT, Stat, ancestors, is_of_a_visitor};
 
-/// The number of a node's init.
-const INIT: i32 = 1;
 /// For how long an orphan must have been one: far longer than whoever lost it takes to tidy up.
 const STANDS_AFTER: Duration = Duration::from_secs(2);
 
@@ -67,17 +65,6 @@ impl Orphans {
         let standing = standing.filter(|of| now.saturating_duration_since(of.since) >= STANDS_AFTER)?;
         (signal == Some(libc::SIGKILL) && !is_excused).then_some(standing.program)
     }
-}
-
-/// A process, its parent and so on, as far as they are known. Numbers that were used again while they were read may form a
-/// ring, which is left in time.
-fn ancestors(all: &BTreeMap<i32, Stat>, pid: i32) -> impl Iterator<Item = i32> {
-    std::iter::successors(Some(pid), move |pid| all.get(pid).map(|stat| stat.parent)).take(all.len() + 2)
-}
-
-/// Whether it descends from one that came into the node from outside, whose parent the node does not see.
-fn is_of_a_visitor(all: &BTreeMap<i32, Stat>, pid: i32) -> bool {
-    ancestors(all, pid).find(|ancestor| matches!(*ancestor, 0 | INIT)) == Some(0)
 }
 
 #[cfg(test)]

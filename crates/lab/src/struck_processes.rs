@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use crate::node_processes::{INIT, all_processes, ancestors, is_of_a_visitor};
 use crate::protocol::{StoppedProcess, Strike};
-use crate::stopped_processes::{Stat, is_of_a_visitor};
 
 /// More passes are not made: each finds what was born since the one before.
 const MOST_PASSES: usize = 50;
@@ -88,26 +88,17 @@ impl StruckProcesses {
 /// The processes that are meant, parents first: all but the init and what visitors run, or those of one program with what
 /// they started.
 fn meant(only: &Option<String>) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let of = |pid: i32| Stat::of(pid).filter(|stat| pid != 1 && !stat.is_zombie).map(|stat| (pid, stat));
-    let all: Vec<(i32, Stat)> =
-        pids.filter_map(of).filter(|(_, stat)| !is_of_a_visitor(stat.parent)).collect();
-    let depth = |stat: &Stat| std::iter::successors(Some(stat.parent), |pid| parent(&all, *pid)).count();
+    let mut all = all_processes();
+    let visitors: BTreeSet<i32> = all.keys().copied().filter(|pid| is_of_a_visitor(&all, *pid)).collect();
+    all.retain(|pid, stat| *pid != INIT && !stat.is_zombie && !visitors.contains(pid));
     let is_meant = |pid: i32| match only {
         None => true,
-        Some(program) => {
-            std::iter::successors(Some(pid), |pid| parent(&all, *pid)).any(|pid| runs(pid, program))
-        }
+        Some(program) => ancestors(&all, pid).any(|pid| runs(pid, program)),
     };
-    let mut meant: Vec<(usize, i32)> =
-        all.iter().filter(|(pid, _)| is_meant(*pid)).map(|(pid, stat)| (depth(stat), *pid)).collect();
+    let meant = all.keys().copied().filter(|pid| is_meant(*pid));
+    let mut meant: Vec<(usize, i32)> = meant.map(|pid| (ancestors(&all, pid).count(), pid)).collect();
     meant.sort_unstable();
     meant.into_iter().map(|(_, pid)| pid).collect()
-}
-
-fn parent(all: &[(i32, Stat)], pid: i32) -> Option<i32> {
-    all.iter().find(|(other, _)| *other == pid).map(|(_, stat)| stat.parent)
 }
 
 /// Whether a process runs a program of this file name, or is an interpreter that runs it.
