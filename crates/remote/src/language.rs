@@ -144,7 +144,8 @@ pub(crate) static LOOK: Fields = plain(
         optional(
             "changed",
             Shape::Flag,
-            "in `stands`: whether its output must differ from that before the strike; default false",
+            "in `stands`: whether its output, without its error output, must differ from that before the strike; default \
+             false",
         ),
     ],
 );

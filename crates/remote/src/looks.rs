@@ -99,7 +99,15 @@ pub fn judged(look: &Look, output: Output, before: Option<&Seen>) -> Sight {
         Some(Difference::Has(lacks.clone()))
     } else if look.changed {
         match before.map(|before| &before.what) {
-            Some(Sight::Expected(first) | Sight::Otherwise(first, _)) if first.text != output.text => None,
+            Some(Sight::Otherwise(first, Difference::Exit(_))) => {
+                let words = format!("it ended with {}: {}", first.exit, first.text.trim());
+                return Sight::NotMade(format!("nothing to compare with: before the strike {words}"));
+            }
+            Some(Sight::Expected(first) | Sight::Otherwise(first, _))
+                if first.stdout() != output.stdout() =>
+            {
+                None
+            }
             // Before the strike nothing has changed yet.
             Some(Sight::Expected(_) | Sight::Otherwise(..)) | None => Some(Difference::Unchanged),
             Some(Sight::NotMade(words)) => {
@@ -128,7 +136,7 @@ mod tests {
     }
 
     fn output(exit: u8, text: &str) -> Output {
-        Output { exit, text: text.to_owned() }
+        Output { exit, text: text.to_owned(), stdout_bytes: text.len() }
     }
 
     fn seen(what: Sight) -> Seen {
@@ -177,5 +185,31 @@ mod tests {
         assert_eq!(answer(&[yes.clone(), open.clone()]), Answer::Open);
         assert_eq!(answer(&[open, no, yes]), Answer::No);
         assert_eq!(answer(&[]), Answer::Open);
+    }
+
+    #[test]
+    fn what_a_program_complains_of_is_no_change_of_what_it_shows() {
+        let changed = Look { changed: true, ..look() };
+        let complains = |shown: &str, complaint: &str| Output {
+            exit: 0,
+            text: format!("{shown}{complaint}"),
+            stdout_bytes: shown.len(),
+        };
+        let first = seen(judged(&changed, complains("uid-1", "E1125 09:00:00 metrics"), None));
+        let again = judged(&changed, complains("uid-1", "E1125 09:00:01 metrics"), Some(&first));
+        assert!(matches!(again, Sight::Otherwise(_, Difference::Unchanged)));
+        let gone = judged(&changed, complains("", "E1125 09:00:00 metrics"), Some(&first));
+        assert!(matches!(gone, Sight::Expected(_)));
+    }
+
+    #[test]
+    fn what_could_not_be_asked_before_the_strike_shows_no_change_behind_it() {
+        let changed = Look { changed: true, ..look() };
+        let refused = seen(judged(&changed, output(1, "error: the server is currently unable"), None));
+        assert!(matches!(refused.what, Sight::Otherwise(_, Difference::Exit(0))));
+        let Sight::NotMade(words) = judged(&changed, output(0, "uid-1"), Some(&refused)) else {
+            panic!("the same pod passes for another one");
+        };
+        assert!(words.contains("before the strike it ended with 1: error"), "{words}");
     }
 }

@@ -105,6 +105,17 @@ pub struct Output {
     pub exit: u8,
     /// What it wrote, its error output behind it.
     pub text: String,
+    /// How much of that is its output.
+    #[serde(default)]
+    pub stdout_bytes: usize,
+}
+
+impl Output {
+    /// What it wrote to its standard output.
+    #[must_use]
+    pub fn stdout(&self) -> &str {
+        self.text.get(..self.stdout_bytes).unwrap_or(&self.text)
+    }
 }
 
 /// Why a command's end is not known.
@@ -233,7 +244,8 @@ impl Transport for Reach {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(failed(error)),
             _ => {}
         }
-        Ok(Output { exit: u8::try_from(code).unwrap_or(u8::MAX), text: out + &err })
+        let (exit, stdout_bytes) = (u8::try_from(code).unwrap_or(u8::MAX), out.len());
+        Ok(Output { exit, text: out + &err, stdout_bytes })
     }
 }
 
