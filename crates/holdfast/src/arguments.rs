@@ -250,7 +250,7 @@ pub struct ManifestsOptions {
     /// Namespace of the service account [default: that of the pods]
     #[arg(long, value_name = "NAME", value_parser = object_name)]
     pub namespace: Option<String>,
-    /// Leave out what `holdfast check` calls optional: the run goes on without it and sees less
+    /// Leave out what `holdfast check` calls optional: a run works without it, and its report has less
     #[arg(long)]
     pub only_needed: bool,
 }

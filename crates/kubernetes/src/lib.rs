@@ -2,7 +2,7 @@
 //!
 //! Owns how kubectl is called and ended ([`kubectl`]), which facts are kept of the API's objects ([`objects`], [`members`]),
 //! what a run needs leave for ([`permit`]) and the roles that give it ([`roles`]), ways to a pod's port ([`forward`]), what is seen
-//! of the cluster while a run lasts ([`watch`], [`sightings`]) and how a recovery is told from that ([`phases`]). Objects, roles,
+//! of the cluster while a run lasts ([`watch`], [`sightings`]) and the phases of a recovery ([`phases`]). Objects, roles,
 //! sightings and phases are pure. What is struck, and what a run makes of the facts, is the caller's; nothing here changes a
 //! cluster.
 

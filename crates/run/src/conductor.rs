@@ -279,7 +279,7 @@ fn planned(scenario: &Scenario) -> Vec<PlannedPhase> {
 }
 
 /// The end of the seconds that are recorded: that of the last phase, however long what was due then has taken, or the moment at
-/// which the loads are told to stop before it.
+/// which an earlier end stops the loads.
 fn recorded_until_s(phases: &[PhaseFacts], stopped_s: f64) -> f64 {
     phases.last().map_or(stopped_s, |phase| stopped_s.min(phase.to_s))
 }

@@ -240,7 +240,7 @@ impl Pods {
     }
 }
 
-/// What is told of ways that ended, by how often each was opened again and why, but for those to pods that were struck.
+/// Warnings of ways that ended, by how often each was opened again and why, but for those to pods that were struck.
 fn ended_ways(
     pods: &[String],
     struck: &BTreeSet<usize>,
