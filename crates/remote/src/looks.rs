@@ -104,7 +104,7 @@ pub fn judged(look: &Look, output: Output, before: Option<&Seen>) -> Sight {
                 return Sight::NotMade(format!("nothing to compare with: before the strike {words}"));
             }
             Some(Sight::Expected(first) | Sight::Otherwise(first, _))
-                if first.stdout() != output.stdout() =>
+                if first.answer() != output.answer() =>
             {
                 None
             }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn output(exit: u8, text: &str) -> Output {
-        Output { exit, text: text.to_owned(), stdout_bytes: text.len() }
+        Output { exit, text: text.to_owned(), answer_bytes: text.len() }
     }
 
     fn seen(what: Sight) -> Seen {
@@ -193,7 +193,7 @@ mod tests {
         let complains = |shown: &str, complaint: &str| Output {
             exit: 0,
             text: format!("{shown}{complaint}"),
-            stdout_bytes: shown.len(),
+            answer_bytes: shown.len(),
         };
         let first = seen(judged(&changed, complains("uid-1", "E1125 09:00:00 metrics"), None));
         let again = judged(&changed, complains("uid-1", "E1125 09:00:01 metrics"), Some(&first));

@@ -107,14 +107,14 @@ pub struct Output {
     pub text: String,
     /// How much of that is its output.
     #[serde(default)]
-    pub stdout_bytes: usize,
+    pub answer_bytes: usize,
 }
 
 impl Output {
     /// What it wrote to its standard output.
     #[must_use]
-    pub fn stdout(&self) -> &str {
-        self.text.get(..self.stdout_bytes).unwrap_or(&self.text)
+    pub fn answer(&self) -> &str {
+        self.text.get(..self.answer_bytes).unwrap_or(&self.text)
     }
 }
 
@@ -244,8 +244,8 @@ impl Transport for Reach {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(failed(error)),
             _ => {}
         }
-        let (exit, stdout_bytes) = (u8::try_from(code).unwrap_or(u8::MAX), out.len());
-        Ok(Output { exit, text: out + &err, stdout_bytes })
+        let (exit, answer_bytes) = (u8::try_from(code).unwrap_or(u8::MAX), out.len());
+        Ok(Output { exit, text: out + &err, answer_bytes })
     }
 }
 

@@ -86,7 +86,7 @@ impl Transport for BootsSlowly {
         if script.contains("exec ") && script.contains("rm -f ") {
             std::thread::sleep(BOOTS.gone);
             self.is_undone.set(true);
-            return Ok(Output { exit: 0, text: String::new(), stdout_bytes: 0 });
+            return Ok(Output { exit: 0, text: String::new(), answer_bytes: 0 });
         }
         let output = self.reach.run(script, within);
         if self.is_undone.get() && script.contains("test -e ") {
