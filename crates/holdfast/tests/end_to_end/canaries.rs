@@ -89,6 +89,7 @@ const COPY_LOST: &str = "name: copy-lost\nsite: { regions: { dc1: { zones: { a: 
                          expect: { lost_writes: 0 }\n";
 
 #[test]
+#[ignore = "second tier: a power-off that takes nothing back is caught on an unmirrored volume in the first"]
 fn a_power_off_of_a_copys_host_that_takes_nothing_back_is_caught_and_an_honest_one_shows_its_marks() {
     let _turn = beside_others();
     let Some(desk) = Desk::with_a_lab("a_power_off_of_a_copys_host_that_takes_nothing_back_is_caught") else {

@@ -150,6 +150,7 @@ schedule:
 ";
 
 #[test]
+#[ignore = "second tier: a rate of a link at rest is shown in the first, and twice a rate found out"]
 fn a_rate_on_a_link_that_the_database_fills_is_shown_with_what_the_database_took_of_it() {
     let _turn = machine();
     let Some(desk) = Desk::with_a_lab("a_rate_on_a_link_that_the_database_fills_is_shown") else { return };
