@@ -62,7 +62,7 @@ pub enum PodsError {
         context: String,
     },
     /// Nobody can write down what is seen of them.
-    #[error("there is no thread to record what is seen of the pods: {source}")]
+    #[error("no thread records what is seen of the pods: {source}; raise the limit of processes (`ulimit -u`)")]
     Thread {
         /// What the operating system answered.
         source: io::Error,
