@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use history::{BASELINE, Verdict};
-use results::{LoadResult, RunResult, losses};
+use results::losses::{self, LostWrites};
+use results::{LoadResult, RunResult};
 use serde::{Deserialize, Serialize};
 
 /// A run.
@@ -42,6 +43,9 @@ pub struct Run {
     pub acknowledged_writes: Option<u64>,
     /// Acknowledged writes that are missing.
     pub lost_writes: Option<u64>,
+    /// Whether these are only those that are known: a check could not tell of all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost_writes_at_least: bool,
     /// Of all loads, by class.
     pub errors: BTreeMap<String, u64>,
     /// Each check's verdict.
@@ -95,6 +99,7 @@ impl Run {
         }
         let counting: Vec<Option<u64>> =
             losses::counting_lost_writes(&result.checks).map(|check| check.acknowledged).collect();
+        let lost = losses::lost_writes(&result.checks);
         Run {
             seed: result.seed,
             holdfast: result.holdfast.clone(),
@@ -112,7 +117,8 @@ impl Run {
                 .into_iter()
                 .collect::<Option<Vec<u64>>>()
                 .and_then(|counts| (!counts.is_empty()).then(|| counts.into_iter().sum())),
-            lost_writes: losses::lost_writes(&result.checks),
+            lost_writes: lost.map(LostWrites::known),
+            lost_writes_at_least: lost.is_some_and(LostWrites::is_at_least),
             errors,
             checks: result.checks.iter().map(|check| (check.name.clone(), check.verdict)).collect(),
             loads: result.loads.iter().filter_map(LoadFigures::of).collect(),
@@ -198,6 +204,20 @@ mod tests {
         let run = Run::of(&result);
         assert_eq!((run.interrupted, run.gap_s, run.lost_writes), (None, None, None));
         assert_eq!((run.acknowledged_writes, run.loads.len()), (None, 1));
+    }
+
+    #[test]
+    fn losses_of_which_a_check_could_not_tell_all_are_kept_as_the_least() {
+        assert!(!Run::of(&result()).lost_writes_at_least);
+        let mut result = result();
+        let of = |name: &str, lost| CheckResult {
+            acknowledged: Some(100),
+            lost,
+            ..CheckResult::new(name, Verdict::Unknown, "")
+        };
+        result.checks = vec![of("tpcb-sums", Some(3)), of("last-writes", None)];
+        let run = Run::of(&result);
+        assert_eq!((run.lost_writes, run.lost_writes_at_least), (Some(3), true));
     }
 
     #[test]

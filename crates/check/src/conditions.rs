@@ -7,8 +7,8 @@
 //!   every acknowledged Payment, and none that nobody asked for. A transaction without a definite answer may have left
 //!   its row or not, and rows carry no name of the transaction, so losses are counted only as far as those without an
 //!   answer cannot stand in their place. All loads are taken together: they work on the same tables;
-//! - `script-conditions`: the conditions the user wrote down for a script of their own, at least one. It says nothing of
-//!   single transactions, whose meaning only the user knows.
+//! - `script-conditions`: the conditions the user wrote down for a script of their own, at least one for each load. It says
+//!   nothing of single transactions, whose meaning only the user knows.
 //!
 //! Both workloads record the same kinds of operations. Whose they are, the record of each load's final read tells.
 
@@ -167,8 +167,8 @@ impl Check for Conditions {
         if self.name == TPCC {
             demand_all_twelve(look, &mut story);
             rows = self.judge_rows(look, &mut report, &mut story);
-        } else if looked_at == 0 {
-            story.doubt("there are no conditions, so nothing is known about the data".into());
+        } else {
+            demand_conditions_of_each(&looks, &mut story);
         }
         let first_began_s = looks.values().map(|look| look.began_s).fold(f64::INFINITY, f64::min);
         let last_acknowledged_s = self.last_acknowledged_s();
@@ -206,6 +206,25 @@ fn demand_all_twelve(look: &Look, story: &mut Story) {
         let claim = format!("{} {} not looked at", counted(count, "condition"), is_or_are(count));
         story.doubt(with_examples(&claim, &missing, usize::to_string));
     }
+}
+
+/// What one script did to the data is not judged by the conditions of another.
+fn demand_conditions_of_each(looks: &BTreeMap<&str, &Look>, story: &mut Story) {
+    let without: Vec<&str> =
+        looks.iter().filter(|(_, look)| look.conditions.is_empty()).map(|(load, _)| *load).collect();
+    if without.is_empty() {
+        return;
+    }
+    if without.len() == looks.len() {
+        story.doubt("there are no conditions, so nothing is known about the data".into());
+        return;
+    }
+    let claim = format!("{} without a condition", counted(without.len(), "script load"));
+    let named = with_examples(&claim, &without, |load| (*load).to_owned());
+    story.doubt(format!(
+        "{named}. Nothing is known about the data there: write a query that must find no row under the load's \
+         `options.conditions`"
+    ));
 }
 
 fn number_of(name: &str) -> Option<usize> {
@@ -430,7 +449,9 @@ mod tests {
         let of_orders = "condition 1: it holds of load orders has 4 violations";
         check(broken(), holds(), Verdict::Fail, of_orders);
         check(holds(), broken(), Verdict::Fail, "of load stock");
-        check(holds(), none(), Verdict::Pass, "2 conditions");
+        let of_stock = "1 script load without a condition: stock";
+        check(holds(), none(), Verdict::Unknown, of_stock);
+        check(broken(), none(), Verdict::Fail, of_stock);
         check(none(), none(), Verdict::Unknown, "there are no conditions");
     }
 

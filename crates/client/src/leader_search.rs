@@ -17,11 +17,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use history::ErrorClass;
+use history::{ErrorClass, TOO_MANY_CONNECTIONS};
 use rand::{Rng, RngExt};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
-use self::answer::{Answer, Step, TOO_MANY_CONNECTIONS};
+use self::answer::{Answer, Step};
 use self::node::{HEAD_START, Node};
 use crate::backoff::Backoff;
 use crate::connection::SessionError;

@@ -36,17 +36,20 @@ pub(crate) fn version_output(command: &mut Command) -> io::Result<Output> {
 fn version_output_within(command: &mut Command, patience: Duration) -> io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = once_written(|| command.spawn())?;
-    let (stdout, stderr) = (beginning_of(child.stdout.take()), beginning_of(child.stderr.take()));
-    let status = end_of_group(&mut child, patience)?;
+    let words = beginning_of(child.stdout.take());
+    let words = words.and_then(|stdout| Ok((stdout, beginning_of(child.stderr.take())?)));
+    // One that nobody can listen to is ended at once.
+    let status = end_of_group(&mut child, if words.is_ok() { patience } else { Duration::ZERO });
+    let ((stdout, stderr), status) = (words?, status?);
     // What left the group may hold the other ends of these.
     let all = |words: mpsc::Receiver<Vec<u8>>| words.recv_timeout(patience).map_err(|_| too_late(patience));
     Ok(Output { status, stdout: all(stdout)?, stderr: all(stderr)? })
 }
 
 /// Reads the beginning of what a program says, while it runs. Whatever it says later it says to nobody.
-fn beginning_of(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+fn beginning_of(pipe: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (give, taken) = mpsc::channel();
-    thread::spawn(move || {
+    let listen = move || {
         let mut words = Vec::new();
         if let Some(pipe) = pipe {
             // What came before an error is as good as the rest would be.
@@ -54,8 +57,9 @@ fn beginning_of(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<
         }
         // Nobody takes the words of a program that did not end.
         let _ = give.send(words);
-    });
-    taken
+    };
+    thread::Builder::new().name("version".to_owned()).spawn(listen)?;
+    Ok(taken)
 }
 
 /// Waits for the end of a program, then ends its group, whose first process it is.

@@ -34,6 +34,7 @@ pub use lines::ReadError;
 pub use migration::{MigratedConnections, MigrationFacts, MigrationRound};
 pub use operation::{
     Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, LEDGER_SEQUENCE_BITS, Operation, Outcome,
+    TOO_MANY_CONNECTIONS,
 };
 pub use reader::HistoryReader;
 pub use step::Step;

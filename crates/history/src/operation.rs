@@ -290,5 +290,8 @@ pub struct FirstError {
     pub at_s: f64,
 }
 
+/// How databases say that they have as many sessions as they take: PostgreSQL's SQLSTATE, the number of MySQL and MariaDB.
+pub const TOO_MANY_CONNECTIONS: [&str; 2] = ["53300", "1040"];
+
 /// Errors counted by class.
 pub type ErrorCounts = BTreeMap<ErrorClass, u64>;

@@ -60,12 +60,16 @@ impl Forward {
     /// Opens a way to a pod's port, and returns once kubectl listens.
     ///
     /// # Errors
-    /// When it cannot be started, or does not listen in time.
+    /// When it cannot be started, there is no thread for it, or it does not listen in time.
     pub fn open(kubectl: &Kubectl, pod: &str, port: u16, within: Duration) -> Result<Forward, ForwardError> {
         let state: Arc<State> = Arc::default();
         let (give_opened, opened) = mpsc::channel();
         let keeper = Keeper { kubectl: kubectl.clone(), pod: pod.to_owned(), port, state: state.clone() };
-        let thread = thread::spawn(move || keeper.keep(&give_opened));
+        let thread = thread::Builder::new().name("way to a pod".to_owned());
+        let thread = thread.spawn(move || keeper.keep(&give_opened)).map_err(|source| {
+            let arguments = format!("port-forward pod/{pod}");
+            KubectlError::Io { arguments, source }
+        })?;
         let keeping = Keeping { state, thread: Some(thread) };
         match opened.recv_timeout(within) {
             Ok(Ok(local)) => Ok(Forward { address: (Ipv4Addr::LOCALHOST, local).into(), keeping }),

@@ -56,15 +56,19 @@ impl Running {
         unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
         let mut child = command.spawn()?;
         let (give, output) = mpsc::sync_channel(CHUNKS_AHEAD);
-        if let Some(stream) = child.stdout.take() {
-            thread::spawn(move || read(stream, |chunk| give.send(chunk.to_vec()).is_ok()));
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        // Where there is no thread to listen to it, the program ends with this.
+        let mut running = Running { child, output, complaint: Arc::default(), listener: None };
+        if let Some(stream) = stdout {
+            let listen = move || read(stream, |chunk| give.send(chunk.to_vec()).is_ok());
+            thread::Builder::new().name("output".to_owned()).spawn(listen)?;
         }
-        let complaint: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let listener = child.stderr.take().map(|stream| {
-            let kept = complaint.clone();
-            thread::spawn(move || read(stream, |chunk| keep_end(&kept, chunk)))
-        });
-        Ok(Running { child, output, complaint, listener })
+        if let Some(stream) = stderr {
+            let kept = running.complaint.clone();
+            let listen = move || read(stream, |chunk| keep_end(&kept, chunk));
+            running.listener = Some(thread::Builder::new().name("complaints".to_owned()).spawn(listen)?);
+        }
+        Ok(running)
     }
 
     /// Waits so long for it to say something.

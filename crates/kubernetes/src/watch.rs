@@ -31,7 +31,7 @@ impl Watch {
     /// before: a kind that it may not is a gap, with what kubectl says of it.
     ///
     /// # Errors
-    /// When kubectl cannot be started.
+    /// When kubectl cannot be started, or there is no thread for it.
     pub fn begin(kubectl: &Kubectl, kinds: &[Kind], seen: Sender<Sighting>) -> Result<Watch, KubectlError> {
         let is_over: Arc<AtomicBool> = Arc::default();
         let (give_started, started) = mpsc::channel();
@@ -39,11 +39,18 @@ impl Watch {
             let kubectl = kind.namespace().map_or_else(|| kubectl.clone(), |name| kubectl.in_namespace(name));
             let follower = Follower { kubectl, kind: *kind, is_over: is_over.clone(), seen: seen.clone() };
             let started = give_started.clone();
-            thread::spawn(move || follower.follow(&started))
+            let thread = thread::Builder::new().name(kind.resource().to_owned());
+            thread.spawn(move || follower.follow(&started)).map_err(|source| KubectlError::Io {
+                arguments: format!("get {} --watch", kind.resource()),
+                source,
+            })
         };
-        let threads: Vec<JoinHandle<()>> = kinds.iter().map(follow).collect();
+        // Dropping it ends those that have begun.
+        let mut watch = Watch { is_over: is_over.clone(), threads: Vec::new() };
+        for kind in kinds {
+            watch.threads.push(follow(kind)?);
+        }
         drop(give_started);
-        let watch = Watch { is_over, threads };
         for _ in kinds {
             // Each says it once; one that is gone has said so by that.
             if let Ok(Err(error)) = started.recv() {

@@ -58,9 +58,9 @@ impl Channel {
         };
         let mut child = carrier(&way).spawn().map_err(failed)?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let complaint: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let listener = errors.map(|errors| keep_beginning(errors, complaint.clone()));
-        let channel = Channel { child, complaint, listener };
+        let mut channel = Channel { child, complaint: Arc::default(), listener: None };
+        let listener = errors.map(|errors| keep_beginning(errors, channel.complaint.clone()));
+        channel.listener = listener.transpose().map_err(failed)?;
         let (Some(mut input), Some(output)) = (input, output) else {
             return Err(failed(io::ErrorKind::BrokenPipe.into()));
         };
@@ -109,15 +109,19 @@ impl Drop for Channel {
 }
 
 /// Reads to the end on a thread of its own and keeps the beginning, so that nobody who complains waits.
-fn keep_beginning(mut stream: impl Read + Send + 'static, kept: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
-    std::thread::spawn(move || {
+fn keep_beginning(
+    mut stream: impl Read + Send + 'static,
+    kept: Arc<Mutex<Vec<u8>>>,
+) -> io::Result<JoinHandle<()>> {
+    let listen = move || {
         let mut chunk = [0; 1024];
         while let Ok(length @ 1..) = stream.read(&mut chunk) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             let room = MOST_COMPLAINT_BYTES.saturating_sub(kept.len());
             kept.extend_from_slice(&chunk[..length.min(room)]);
         }
-    })
+    };
+    std::thread::Builder::new().name("complaints".to_owned()).spawn(listen)
 }
 
 #[cfg(test)]

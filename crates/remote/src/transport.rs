@@ -231,8 +231,16 @@ impl Transport for Reach {
             |source| TransportError::Start { host: host(), program: quoting::joined(&program), source };
         let mut child = carrier(&program).spawn().map_err(failed)?;
         let deadline = Instant::now() + within;
+        let readers = reading(child.stdout.take()).and_then(|out| Ok((out, reading(child.stderr.take())?)));
+        let (out, err) = match readers {
+            Ok(readers) => readers,
+            Err(error) => {
+                // Nothing was asked yet, so that ending it leaves nothing half done.
+                let _ = wait(&mut child, Instant::now());
+                return Err(failed(error));
+            }
+        };
         let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(script.as_bytes()));
-        let (out, err) = (reading(child.stdout.take()), reading(child.stderr.take()));
         let ended = wait(&mut child, deadline).map_err(failed)?;
         let Some(code) = ended else { return Err(TransportError::TimedOut { host: host(), within }) };
         let (out, err) = (read(&out), read(&err));
@@ -268,19 +276,19 @@ fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<i32>> {
 }
 
 /// Reads to the end on a thread of its own and keeps the beginning, so that nobody who writes waits.
-fn reading(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+fn reading(stream: Option<impl Read + Send + 'static>) -> io::Result<Receiver<Vec<u8>>> {
     let (give, take) = mpsc::channel();
-    if let Some(mut stream) = stream {
-        std::thread::spawn(move || {
-            let mut chunk = [0; 4096];
-            while let Ok(length @ 1..) = stream.read(&mut chunk) {
-                if give.send(chunk[..length].to_vec()).is_err() {
-                    return;
-                }
+    let Some(mut stream) = stream else { return Ok(take) };
+    let listen = move || {
+        let mut chunk = [0; 4096];
+        while let Ok(length @ 1..) = stream.read(&mut chunk) {
+            if give.send(chunk[..length].to_vec()).is_err() {
+                return;
             }
-        });
-    }
-    take
+        }
+    };
+    std::thread::Builder::new().name("answer".to_owned()).spawn(listen)?;
+    Ok(take)
 }
 
 /// What was written until now and shortly after.

@@ -168,7 +168,7 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
                 |lost| format::count(lost.max(0.0).round() as u64) + doubt,
             ),
         ),
-        ("Acknowledged writes lost", fault.lost_writes.map_or_else(|| "unknown".to_owned(), format::count)),
+        ("Acknowledged writes lost", lost_writes(fault)),
     ] {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
@@ -178,6 +178,11 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
     html.push_str(&receipts(run, index, fault));
     html.push_str("</div>");
     html
+}
+
+fn lost_writes(fault: &FaultResult) -> String {
+    let told = |lost| format::count_at_least(lost, fault.lost_writes_at_least);
+    fault.lost_writes.map_or_else(|| "unknown".to_owned(), told)
 }
 
 fn back_for_good(fault: &FaultResult) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Owns the hints. The errors are the load's.
 
-use history::FirstError;
+use history::{FirstError, TOO_MANY_CONNECTIONS};
 
 use crate::format;
 
@@ -31,7 +31,9 @@ pub(crate) fn hint(error: &FirstError) -> Option<&'static str> {
         }
         "3D000" | "1049" => "The database does not exist: check the name in the URL.",
         "42501" => "The user lacks a privilege on these tables.",
-        "53300" | "1040" => "The server has no connection left: use fewer clients or raise max_connections.",
+        code if TOO_MANY_CONNECTIONS.contains(&code) => {
+            "The server has no connection left: use fewer clients or raise max_connections."
+        }
         "53100" => "The server's disk is full.",
         "0x2200" => {
             "The statement does not fit the tables: did you forget --prepare, or do they belong to another workload?"

@@ -11,6 +11,11 @@ pub fn count(value: u64) -> String {
     group(&value.to_string())
 }
 
+/// The same of a count that may be more: `at least 1,234`.
+pub(crate) fn count_at_least(value: u64, is_at_least: bool) -> String {
+    if is_at_least { format!("at least {}", count(value)) } else { count(value) }
+}
+
 /// Puts a comma between each three digits, from the right.
 fn group(digits: &str) -> String {
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

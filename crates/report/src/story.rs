@@ -5,7 +5,7 @@ use history::{Event, EventKind, Verdict};
 use crate::format;
 use crate::interruption;
 use results::RunDirectory;
-use results::losses;
+use results::losses::{self, LostWrites};
 use results::{FaultResult, RunResult};
 use scenario::{Clause, Nodes, Story, fault_kind};
 
@@ -25,15 +25,15 @@ pub(crate) fn numbers(result: &RunResult) -> [Number; 3] {
 /// What the checks that count lost writes say, taken together.
 struct Ledger {
     acknowledged: u64,
-    lost: Option<u64>,
+    lost: Option<LostWrites>,
     indeterminate: u64,
     verdict: Verdict,
 }
 
 impl Ledger {
     /// What could not be read to its end has lost nothing that is known of: that is not zero.
-    fn known_lost(&self) -> Option<u64> {
-        self.lost.filter(|lost| *lost > 0 || self.verdict != Verdict::Unknown)
+    fn known_lost(&self) -> Option<LostWrites> {
+        self.lost.filter(|lost| lost.known() > 0 || self.verdict != Verdict::Unknown)
     }
 }
 
@@ -63,7 +63,7 @@ fn lost_writes(result: &RunResult) -> Number {
             ),
             None => ("unknown".to_owned(), format!("of {} acknowledged", format::count(ledger.acknowledged))),
             Some(lost) => (
-                format::count(lost),
+                format::count_at_least(lost.known(), lost.is_at_least()),
                 format!(
                     "of {} acknowledged; {} without a definite answer",
                     format::count(ledger.acknowledged),
@@ -142,9 +142,12 @@ fn loss(result: &RunResult) -> String {
         None => {
             format!("Whether any of {acknowledged} acknowledged writes was lost could not be determined.")
         }
-        Some(0) => format!("None of {acknowledged} acknowledged writes was lost."),
-        Some(1) => format!("1 of {acknowledged} acknowledged writes was lost."),
-        Some(lost) => format!("{} of {acknowledged} acknowledged writes were lost.", format::count(lost)),
+        Some(LostWrites::Exactly(0)) => format!("None of {acknowledged} acknowledged writes was lost."),
+        Some(lost) => {
+            let beginning = if lost.is_at_least() { "At least " } else { "" };
+            let (known, verb) = (lost.known(), if lost.known() == 1 { "was" } else { "were" });
+            format!("{beginning}{} of {acknowledged} acknowledged writes {verb} lost.", format::count(known))
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use history::WARM_UP;
+
 use crate::chart::{CHARACTER_WIDTH, push_grid, push_tick};
 use crate::format;
 use crate::markup::escape;
@@ -87,7 +89,7 @@ fn steps(load: &LoadResult) -> Option<(Asked, Vec<Step>)> {
         })
     };
     let mut steps: Vec<Step> =
-        load.phases.iter().filter(|phase| phase.name != "warm-up").filter_map(step).collect();
+        load.phases.iter().filter(|phase| phase.name != WARM_UP).filter_map(step).collect();
     steps.sort_by(|one, other| one.asked.total_cmp(&other.asked));
     let mut different: Vec<f64> = steps.iter().map(|step| step.asked).collect();
     different.dedup();

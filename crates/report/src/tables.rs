@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use history::{BASELINE, WARM_UP};
 use measure::interval::CONNECT;
 use measure::warnings::Percentile;
 
@@ -78,7 +79,7 @@ fn standard(load: &LoadResult) -> String {
     let phases: Vec<&PhaseResult> = load
         .phases
         .iter()
-        .filter(|phase| phase.name != "warm-up" && !phase.measured.figures.is_empty())
+        .filter(|phase| phase.name != WARM_UP && !phase.measured.figures.is_empty())
         .collect();
     let mut html = format!(
         "<div class=\"scroll\"><table class=\"standard\"><thead><tr><th>Figures of {}<th class=\"n\">Whole load",
@@ -110,7 +111,7 @@ fn standard(load: &LoadResult) -> String {
 }
 
 fn is_reference(phase: &PhaseResult) -> bool {
-    phase.name == "baseline"
+    phase.name == BASELINE
 }
 
 /// Errors by class, in words.
@@ -176,7 +177,7 @@ fn by_phase(load: &LoadResult) -> String {
         load.phases.iter().find(|phase| is_reference(phase)).map(|phase| phase.measured.throughput_per_s);
     for phase in &load.phases {
         let change = match reference {
-            Some(base) if !is_reference(phase) && phase.name != "warm-up" => {
+            Some(base) if !is_reference(phase) && phase.name != WARM_UP => {
                 format::change_percent(phase.measured.throughput_per_s, base)
                     .unwrap_or_else(|| format::NOTHING.to_owned())
             }
@@ -273,7 +274,7 @@ fn statement_rates(result: &RunResult, load: &LoadResult) -> String {
         let length_s = phase.to_s - phase.from_s;
         (length_s > 0.0).then(|| format!("{} {}", escape(&phase.name), format::rate(count as f64 / length_s)))
     };
-    let phases = load.phases.iter().filter(|phase| phase.name != "warm-up");
+    let phases = load.phases.iter().filter(|phase| phase.name != WARM_UP);
     let rates: Vec<String> = phases.filter_map(rate).collect();
     if rates.is_empty() {
         String::new()
@@ -316,7 +317,7 @@ fn rows_of(result: &RunResult, load: &LoadResult, phases: &[&PhaseResult]) -> Ve
 }
 
 fn by_statement(result: &RunResult, load: &LoadResult) -> String {
-    let phases: Vec<&PhaseResult> = load.phases.iter().filter(|phase| phase.name != "warm-up").collect();
+    let phases: Vec<&PhaseResult> = load.phases.iter().filter(|phase| phase.name != WARM_UP).collect();
     let names = rows_of(result, load, &phases);
     if names.is_empty() {
         return String::new();

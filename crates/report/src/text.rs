@@ -114,7 +114,8 @@ fn fault_line(fault: &FaultResult, said: &mut Option<String>) -> String {
     }
     parts.extend(felt);
     if let Some(lost) = fault.lost_writes {
-        parts.push(format!("{} lost", format::counted(lost, "write", "writes")));
+        let at_least = if fault.lost_writes_at_least { "at least " } else { "" };
+        parts.push(format!("{at_least}{} lost", format::counted(lost, "write", "writes")));
     }
     parts.join(", ")
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Event, EventKind, LoadFacts, PhaseFacts, RunFacts, Verdict, WARM_UP};
+use history::{BASELINE, Event, EventKind, LoadFacts, PhaseFacts, RunFacts, Verdict, WARM_UP};
 use measure::TimelineRow;
 use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
@@ -247,7 +247,7 @@ fn consequences(
 ) {
     let struck = |fault: &FaultResult| Struck { asked_s: fault.asked_s, effect_s: fault.took_effect_s };
     let windows = recovery::windows(&faults.iter().map(struck).collect::<Vec<_>>(), recorded_until_s);
-    let Some(baseline) = phases.iter().find(|phase| phase.name == "baseline") else { return };
+    let Some(baseline) = phases.iter().find(|phase| phase.name == BASELINE) else { return };
     for (fault, window) in faults.iter_mut().zip(windows) {
         let Some(window) = window else { continue };
         let stood_until_s = fault.healed_s.unwrap_or(recorded_until_s).min(recorded_until_s);

@@ -51,6 +51,9 @@ pub struct FaultResult {
     pub lost_operations: Option<f64>,
     /// Acknowledged writes missing at the end that were acknowledged during this fault, or before it and during no other.
     pub lost_writes: Option<u64>,
+    /// Whether that is only what is known: a check could not tell of all, so that there may be more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost_writes_at_least: bool,
     /// Throughput during the fault, as a share of the baseline's.
     pub throughput_ratio_during: Option<f64>,
     /// How a pod recovered from it, in the order of time, as far as it was seen; empty elsewhere.
@@ -81,6 +84,7 @@ impl FaultResult {
             loads: Vec::new(),
             lost_operations: None,
             lost_writes: None,
+            lost_writes_at_least: false,
             throughput_ratio_during: None,
             phases: Vec::new(),
         }

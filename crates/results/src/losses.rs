@@ -6,6 +6,31 @@ use check::ledger;
 
 use crate::run::CheckResult;
 
+/// How many acknowledged writes a run lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostWrites {
+    /// So many: every check that was asked could tell.
+    Exactly(u64),
+    /// So many are known, one or more: a check could not tell of all.
+    AtLeast(u64),
+}
+
+impl LostWrites {
+    /// Those that are known.
+    #[must_use]
+    pub fn known(self) -> u64 {
+        match self {
+            LostWrites::Exactly(count) | LostWrites::AtLeast(count) => count,
+        }
+    }
+
+    /// Whether there may be more.
+    #[must_use]
+    pub fn is_at_least(self) -> bool {
+        matches!(self, LostWrites::AtLeast(_))
+    }
+}
+
 /// The checks that a run's lost writes are counted by: the ledger where there is one, because it knows each write by
 /// name; otherwise those that count. Never both, or a write would be counted twice.
 pub fn counting_lost_writes(checks: &[CheckResult]) -> impl Iterator<Item = &CheckResult> {
@@ -15,13 +40,17 @@ pub fn counting_lost_writes(checks: &[CheckResult]) -> impl Iterator<Item = &Che
     )
 }
 
-/// The run's lost writes, at least: absent where none is known to be lost, but not everything could be told.
+/// The run's lost writes; absent where none is known to be lost, but not everything could be told.
 #[must_use]
-pub fn lost_writes(checks: &[CheckResult]) -> Option<u64> {
+pub fn lost_writes(checks: &[CheckResult]) -> Option<LostWrites> {
     let counts: Vec<Option<u64>> = counting_lost_writes(checks).map(|check| check.lost).collect();
     let known: u64 = counts.iter().flatten().sum();
     let is_whole = !counts.is_empty() && counts.iter().all(Option::is_some);
-    (known > 0 || is_whole).then_some(known)
+    match known {
+        _ if is_whole => Some(LostWrites::Exactly(known)),
+        0 => None,
+        known => Some(LostWrites::AtLeast(known)),
+    }
 }
 
 #[cfg(test)]
@@ -37,8 +66,8 @@ mod tests {
     #[test]
     fn the_ledger_counts_alone_where_there_is_one_and_the_sums_otherwise() {
         let (sums, ledger) = (check("tpcb-sums", Some(90), Some(7)), check("ledger", Some(10), Some(2)));
-        assert_eq!(lost_writes(&[sums.clone(), ledger.clone()]), Some(2));
-        assert_eq!(lost_writes(std::slice::from_ref(&sums)), Some(7));
+        assert_eq!(lost_writes(&[sums.clone(), ledger.clone()]), Some(LostWrites::Exactly(2)));
+        assert_eq!(lost_writes(std::slice::from_ref(&sums)), Some(LostWrites::Exactly(7)));
         // A ledger that does not know is not answered for by sums.
         assert_eq!(
             lost_writes(&[check("ledger", Some(10), None), check("tpcb-sums", Some(90), Some(0))]),
@@ -50,5 +79,15 @@ mod tests {
         let counting: Vec<_> =
             counting_lost_writes(&[sums, ledger]).map(|check| check.acknowledged).collect();
         assert_eq!(counting, [Some(10)]);
+    }
+
+    #[test]
+    fn what_one_check_found_lost_is_at_least_that_where_another_could_not_tell() {
+        let last_writes = |lost| check("last-writes", Some(10), lost);
+        let sums = |lost| check("tpcb-sums", Some(90), Some(lost));
+        let of = |other: Option<u64>| lost_writes(&[sums(7), last_writes(other)]);
+        assert_eq!(of(None), Some(LostWrites::AtLeast(7)));
+        assert_eq!(of(Some(0)), Some(LostWrites::Exactly(7)));
+        assert_eq!(lost_writes(&[sums(0), last_writes(None)]), None);
     }
 }

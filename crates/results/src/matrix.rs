@@ -60,6 +60,10 @@ pub struct DistributionResult {
     pub runs: usize,
     /// Of these, the runs that have such a figure: one that never recovered has no recovery time.
     pub runs_with_value: usize,
+    /// Whether a run has such a figure as the least that it may be, as lost writes of which a check could not tell all: then
+    /// so are the values here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// The middle value; null where no run has one.
     pub median: Option<f64>,
     /// What nine of ten runs keep to; null below ten.

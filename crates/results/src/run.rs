@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{AgentFacts, MigrationFacts, Receipt, RunFacts, Verdict};
+use history::{AgentFacts, MigrationFacts, Receipt, RunFacts, Verdict, WARM_UP};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::FaultResult;
@@ -93,6 +93,13 @@ impl RunResult {
             lab: LabResult::default(),
             facts,
         }
+    }
+
+    /// Where the warm-up ends, seconds: nothing is judged before.
+    #[must_use]
+    pub fn judged_from_s(&self) -> f64 {
+        let judged = self.facts.phases.iter().find(|phase| phase.name != WARM_UP);
+        judged.map_or(0.0, |phase| phase.from_s)
     }
 
     /// From when on a load asked less than it was to, because it went on without an agent, seconds; none where it did not.

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use history::TOO_MANY_CONNECTIONS;
 use load::{LoadHandle, LoadPlan};
 
 /// How long the load is waited for while no further client connects. However slow the machine, each that does counts.
@@ -28,7 +29,7 @@ pub(crate) struct Missing {
 impl Missing {
     /// Whether the server refuses further sessions, for all it takes are in use.
     pub(crate) fn is_for_a_full_server(&self) -> bool {
-        matches!(&self.error, Some((Some(code), _)) if code == "53300")
+        matches!(&self.error, Some((Some(code), _)) if TOO_MANY_CONNECTIONS.contains(&code.as_str()))
     }
 
     /// What is wrong, in words.
@@ -70,5 +71,21 @@ pub(crate) fn await_clients(
         if missing.is_empty() || progress.elapsed() >= PATIENCE || is_over(&missing, LOOK_AGAIN) {
             return missing;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_server_is_known_whichever_database_it_is() {
+        let is_full = |code: Option<&str>| {
+            let error = Some((code.map(str::to_owned), "no".to_owned()));
+            Missing { load: "kv".to_owned(), connected: 1, clients: 2, error }.is_for_a_full_server()
+        };
+        assert!(is_full(Some("53300")), "PostgreSQL's");
+        assert!(is_full(Some("1040")), "MySQL's");
+        assert!(!is_full(Some("28P01")) && !is_full(Some("1045")) && !is_full(None));
     }
 }

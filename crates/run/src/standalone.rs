@@ -57,7 +57,7 @@ pub enum StandaloneError {
     /// The server takes fewer sessions than the load has clients.
     #[error(
         "load {load}: the server accepts only {connected} of {clients} clients: {error}\n  raise \
-         its max_connections above {clients}, with room for superuser_reserved_connections and other users, or ask for \
+         its max_connections above {clients}, with room for other users and for those that it reserves, or ask for \
          at most {connected} clients"
     )]
     ServerIsFull {

@@ -5,6 +5,7 @@
 use faults::{FaultRecord, Finding, ReceiptOf, Struck};
 use history::{AgentFacts, Receipt, Verdict};
 use measure::recovery::Window;
+use results::losses::LostWrites;
 use results::{FaultLoadResult, FaultResult, RecoveryResult};
 
 use crate::damage;
@@ -12,8 +13,8 @@ use crate::shown::{Planned, Shown};
 
 /// The writes that the run lost.
 pub(crate) struct Lost {
-    /// How many, at least; absent where that could not be told.
-    pub(crate) count: Option<u64>,
+    /// How many; absent where that could not be told.
+    pub(crate) count: Option<LostWrites>,
     /// Those that are known one by one: all of them or none.
     pub(crate) known: Vec<check::LostWrite>,
 }
@@ -27,6 +28,7 @@ pub(crate) fn fault_results(
     let active: Vec<Option<Active>> = shown.faults.iter().map(Active::of).collect();
     let result = |(number, (fault, window)): (usize, (&FaultRecord, &Option<Window>))| {
         let loads = damage::by_load((number, fault), *window, &series, shown);
+        let lost_writes = lost.to_fault(number, &active);
         FaultResult {
             kind: fault.kind.clone(),
             target: fault.target.clone(),
@@ -48,7 +50,8 @@ pub(crate) fn fault_results(
             },
             charged_until_s: window.map(|window| window.end_s),
             lost_operations: damage::sum(&loads, |load| load.lost_operations),
-            lost_writes: lost.to_fault(number, &active),
+            lost_writes: lost_writes.map(LostWrites::known),
+            lost_writes_at_least: lost_writes.is_some_and(LostWrites::is_at_least),
             throughput_ratio_during: damage::mean(&loads, |load| load.throughput_ratio_during),
             phases: shown.recoveries.get(&number).cloned().unwrap_or_default(),
             loads,
@@ -126,13 +129,17 @@ impl Active {
 
 impl Lost {
     /// The part that is laid to one fault that took effect: absent where the lost writes are not known one by one, so
-    /// that several faults would have to share a count.
-    fn to_fault(&self, number: usize, active: &[Option<Active>]) -> Option<u64> {
+    /// that several faults would have to share a count, and where none of the known ones is laid to it and there may be more.
+    fn to_fault(&self, number: usize, active: &[Option<Active>]) -> Option<LostWrites> {
         let (count, _) = (self.count?, active.get(number).copied().flatten()?);
-        if count == self.known.len() as u64 {
-            return Some(lost_to(number, active, &self.known));
+        if count.known() != self.known.len() as u64 {
+            return (active.iter().flatten().count() == 1).then_some(count);
         }
-        (active.iter().flatten().count() == 1).then_some(count)
+        match (lost_to(number, active, &self.known), count) {
+            (share, LostWrites::Exactly(_)) => Some(LostWrites::Exactly(share)),
+            (0, LostWrites::AtLeast(_)) => None,
+            (share, LostWrites::AtLeast(_)) => Some(LostWrites::AtLeast(share)),
+        }
     }
 }
 
@@ -192,14 +199,25 @@ mod tests {
     #[test]
     fn losses_that_are_only_counted_are_laid_to_the_only_fault_or_to_none() {
         let (first, second) = (active(10.0, 15.0), active(20.0, 25.0));
-        let counted = Lost { count: Some(7), known: Vec::new() };
-        assert_eq!(counted.to_fault(0, &[first, None]), Some(7));
+        let counted = Lost { count: Some(LostWrites::Exactly(7)), known: Vec::new() };
+        assert_eq!(counted.to_fault(0, &[first, None]), Some(LostWrites::Exactly(7)));
         assert_eq!(counted.to_fault(1, &[first, None]), None);
         assert_eq!(counted.to_fault(0, &[first, second]), None);
-        let none = Lost { count: Some(0), known: Vec::new() };
-        assert_eq!(none.to_fault(1, &[first, second]), Some(0));
+        let none = Lost { count: Some(LostWrites::Exactly(0)), known: Vec::new() };
+        assert_eq!(none.to_fault(1, &[first, second]), Some(LostWrites::Exactly(0)));
         let open = Lost { count: None, known: Vec::new() };
         assert_eq!(open.to_fault(0, &[first]), None);
+    }
+
+    #[test]
+    fn of_losses_that_may_be_more_a_fault_has_at_least_its_share_and_never_none() {
+        let (first, second) = (active(10.0, 15.0), active(20.0, 25.0));
+        let counted = Lost { count: Some(LostWrites::AtLeast(7)), known: Vec::new() };
+        assert_eq!(counted.to_fault(0, &[first, None]), Some(LostWrites::AtLeast(7)));
+        assert_eq!(counted.to_fault(0, &[first, second]), None);
+        let known = Lost { count: Some(LostWrites::AtLeast(1)), known: vec![lost(12.0)] };
+        assert_eq!(known.to_fault(0, &[first, second]), Some(LostWrites::AtLeast(1)));
+        assert_eq!(known.to_fault(1, &[first, second]), None);
     }
 
     fn seen(of: ReceiptOf, what: &str) -> (ReceiptOf, Receipt) {

@@ -2,7 +2,6 @@
 //!
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
-use history::WARM_UP;
 use history::{Stall, Verdict};
 use results::RunResult;
 
@@ -41,7 +40,7 @@ pub(crate) fn verdict(
             ));
         }
     }
-    let of_agents = crate::agents::doubts(&result.agents, judged_from_s(result));
+    let of_agents = crate::agents::doubts(&result.agents, result.judged_from_s());
     parts.extend(of_agents.into_iter().map(|why| (Verdict::Unknown, why)));
     lab(result, &mut parts);
     for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {
@@ -121,7 +120,7 @@ fn not_brought_back(result: &RunResult) -> impl Iterator<Item = String> {
 
 /// What was seen of the lab itself, and of strangers on its nodes.
 fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
-    let judged_from_s = judged_from_s(result);
+    let judged_from_s = result.judged_from_s();
     let stalls: Vec<&Stall> = result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s).collect();
     parts.extend(stalled(&stalls).map(|why| (Verdict::Unknown, why)));
     for seen in &result.lab.interference {
@@ -158,15 +157,9 @@ fn stalled(stalls: &[&Stall]) -> Option<String> {
     })
 }
 
-/// Where the warm-up ends: nothing is judged before.
-fn judged_from_s(result: &RunResult) -> f64 {
-    let judged = result.facts.phases.iter().find(|phase| phase.name != WARM_UP);
-    judged.map_or(0.0, |phase| phase.from_s)
-}
-
 #[cfg(test)]
 mod tests {
-    use history::{LabPart, PhaseFacts};
+    use history::{LabPart, PhaseFacts, WARM_UP};
     use results::{CheckResult, FailedRollbackResult, LoadFigures, LoadResult};
 
     use super::*;

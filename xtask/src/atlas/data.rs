@@ -17,7 +17,9 @@ pub(super) fn in_a_line(run: &Run) -> String {
         |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.1} s"));
     let gap = if run.interrupted == Some(false) { "none".to_owned() } else { seconds(run.gap_s) };
     let lost = run.lost_writes.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
-    format!("{}, interruption {gap}, back for good {}, lost {lost}", run.verdict, seconds(run.sustained_s))
+    let at_least = if run.lost_writes_at_least { "at least " } else { "" };
+    let sustained = seconds(run.sustained_s);
+    format!("{}, interruption {gap}, back for good {sustained}, lost {at_least}{lost}", run.verdict)
 }
 
 /// The machines that a cell's runs were made on, each once, in words.
@@ -93,6 +95,7 @@ pub(super) mod tests {
             sustained_s: Some(gap_s + 1.0),
             acknowledged_writes: Some(1_000),
             lost_writes: lost,
+            lost_writes_at_least: false,
             errors: Default::default(),
             checks: Default::default(),
             loads: Vec::new(),
@@ -111,6 +114,8 @@ pub(super) mod tests {
             in_a_line(&run(Some(false), 0.1, None)),
             "fail, interruption none, back for good 1.1 s, lost unknown"
         );
+        let open = Run { lost_writes_at_least: true, ..run(Some(true), 8.25, Some(2)) };
+        assert!(in_a_line(&open).ends_with("lost at least 2"), "{}", in_a_line(&open));
     }
 
     #[test]

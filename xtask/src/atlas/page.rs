@@ -87,7 +87,8 @@ fn in_short(cell: &Cell) -> String {
     words.push_str(&match lost.len() {
         0 => "; none lost".to_owned(),
         with_loss => format!(
-            "; **{} lost** in {with_loss} of {runs}",
+            "; **{}{} lost** in {with_loss} of {runs}",
+            least(cell),
             range(&lost.iter().filter_map(|run| Some(run.lost_writes? as f64)).collect::<Vec<_>>(), 0)
         ),
     });
@@ -133,6 +134,11 @@ fn failed_checks(cell: &Cell) -> Vec<String> {
 }
 
 /// The median, and the ends where they differ.
+/// What stands before lost writes where not all of a run could be told.
+fn least(cell: &Cell) -> &'static str {
+    if cell.runs.iter().any(|run| run.lost_writes_at_least) { "at least " } else { "" }
+}
+
 fn range(values: &[f64], digits: usize) -> String {
     let Spread { median, min, max } = Spread::of(values);
     if values.len() < 2 || min == max {
@@ -186,12 +192,13 @@ fn row(engine: &EngineSetting, fault: &FaultSetting, cell: &Cell) -> String {
         if values.is_empty() { "unknown".to_owned() } else { range(&values, 0) }
     };
     format!(
-        "| {} | {} | {} | {} | {back} | {} | {} | {} | [yaml](scenarios/{}/{}.yaml) |",
+        "| {} | {} | {} | {} | {back} | {} | {}{} | {} | [yaml](scenarios/{}/{}.yaml) |",
         fault.title,
         cell.runs.len(),
         counted(verdicts.iter().map(|(verdict, times)| format!("{times} {verdict}")).collect()),
         interruptions(cell),
         of_each(|run| run.acknowledged_writes),
+        least(cell),
         of_each(|run| run.lost_writes),
         counted(errors.iter().map(|(class, count)| format!("{count} {class}")).collect()),
         engine.name,
@@ -230,6 +237,8 @@ mod tests {
             told(vec![run(Some(false), 0.1, Some(0)), run(None, 0.1, None)]),
             "no interruption; unknown in 1 of 2; none lost; losses unknown in 1 of 2"
         );
+        let open = Run { lost_writes_at_least: true, ..run(Some(true), 2.0, Some(7)) };
+        assert_eq!(told(vec![open]), "2.0 s; **at least 7 lost** in 1 of 1");
         let mut failed = run(Some(true), 2.0, Some(0));
         failed.checks = BTreeMap::from([("append".to_owned(), Verdict::Fail)]);
         assert_eq!(told(vec![failed]), "2.0 s; none lost; **append failed in 1 of 1**");

@@ -2,9 +2,6 @@
 
 use crate::connection::SessionError;
 
-/// How databases say that they have as many sessions as they take: PostgreSQL's SQLSTATE, MySQL's number.
-pub(super) const TOO_MANY_CONNECTIONS: [&str; 2] = ["53300", "1040"];
-
 /// What a node answered.
 pub(super) enum Answer<S> {
     Leads(S),

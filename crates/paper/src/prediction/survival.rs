@@ -334,10 +334,13 @@ fn service(
     };
     let measured = (!counts.is_empty() && !too_short).then_some(served);
     let lost = match stretch.faults.as_slice() {
-        [only] => result.faults.get(*only).and_then(|fault| fault.lost_writes),
+        [only] => result.faults.get(*only).and_then(|fault| Some((fault.lost_writes?, fault))),
         _ => None,
     };
-    let lost = lost.map_or_else(String::new, |lost| format!("; {lost} lost"));
+    let lost = lost.map_or_else(String::new, |(lost, fault)| {
+        let at_least = if fault.lost_writes_at_least { "at least " } else { "" };
+        format!("; {at_least}{lost} lost")
+    });
     PredictionResult {
         name: format!("{}: writes served", stretch.name(result)),
         predicted: f64::from(u8::from(serves)),
@@ -401,15 +404,15 @@ fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
     Some(PredictionResult {
         name: "acknowledged writes lost by the end".to_owned(),
         predicted: 0.0,
-        measured: Some(lost as f64),
+        measured: Some(lost.known() as f64),
         unit: "writes".to_owned(),
         relation,
         low: None,
         high: None,
-        agrees: Some(lost == 0 || relation == Relation::AtLeast),
+        agrees: Some(lost.known() == 0 || relation == Relation::AtLeast),
         agrees_within: None,
         predicted_in_words: Some(words.to_owned()),
-        measured_in_words: None,
+        measured_in_words: lost.is_at_least().then(|| format!("at least {} writes", lost.known())),
     })
 }
 

@@ -7,8 +7,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use measure::{Better, Distribution};
+use results::RunResult;
+use results::losses::{self, LostWrites};
 use results::matrix::{CellResult, DistributionResult, MatrixResult};
-use results::{RunResult, losses};
 
 use super::dots::{Dot, Dots, Strip};
 use super::quantity::{Quantity, Subject, all};
@@ -76,6 +77,8 @@ struct Spread {
     values: Vec<(usize, f64)>,
     /// None where no run has one.
     told: Option<Distribution>,
+    /// Whether a value is the least that it may be: so are all that are told then.
+    is_at_least: bool,
 }
 
 impl Spread {
@@ -83,17 +86,22 @@ impl Spread {
         self.told.map(|told| self.values[told.worst_at].0)
     }
 
+    fn valued(&self, value: f64) -> String {
+        let valued = self.figure.valued(value);
+        if self.is_at_least { format!("≥ {valued}") } else { valued }
+    }
+
     fn median(&self) -> String {
-        self.told.map_or_else(nothing, |told| self.figure.valued(told.median))
+        self.told.map_or_else(nothing, |told| self.valued(told.median))
     }
 
     fn nine_of_ten(&self) -> String {
         let value = self.told.and_then(|told| told.nine_of_ten);
-        value.map_or_else(nothing, |value| self.figure.valued(value))
+        value.map_or_else(nothing, |value| self.valued(value))
     }
 
     fn worst(&self) -> String {
-        self.told.map_or_else(nothing, |told| self.figure.valued(told.worst))
+        self.told.map_or_else(nothing, |told| self.valued(told.worst))
     }
 }
 
@@ -124,7 +132,8 @@ fn spreads(runs: &[&RunResult]) -> Vec<Spread> {
         let values: Vec<(usize, f64)> =
             runs.iter().enumerate().filter_map(|(run, result)| Some((run, value(result)?))).collect();
         let alone: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
-        Spread { of, figure, values, told: Distribution::of(&alone, figure.better()) }
+        let told = Distribution::of(&alone, figure.better());
+        Spread { of, figure, values, told, is_at_least: false }
     };
     let mut spreads: Vec<Spread> = all(runs)
         .iter()
@@ -135,8 +144,11 @@ fn spreads(runs: &[&RunResult]) -> Vec<Spread> {
         .collect();
     let of_run =
         |figure, value: &dyn Fn(&RunResult) -> Option<f64>| spread("the whole run".to_owned(), figure, value);
-    let lost = |result: &RunResult| losses::lost_writes(&result.checks).map(|lost| lost as f64);
-    spreads.push(of_run(Figure::LostWrites, &lost));
+    let lost_writes = |result: &RunResult| losses::lost_writes(&result.checks);
+    let lost = of_run(Figure::LostWrites, &|result| lost_writes(result).map(|lost| lost.known() as f64));
+    let is_at_least =
+        runs.iter().copied().any(|result| lost_writes(result).is_some_and(LostWrites::is_at_least));
+    spreads.push(Spread { is_at_least, ..lost });
     spreads.push(of_run(Figure::Errors, &|result| Some(errors(result) as f64)));
     spreads
 }
@@ -161,6 +173,7 @@ pub fn of_matrix(matrix: &MatrixResult) -> Vec<DistributionResult> {
             unit: spread.figure.unit().to_owned(),
             runs: results.len(),
             runs_with_value: spread.values.len(),
+            at_least: spread.is_at_least,
             median: spread.told.map(|told| told.median),
             nine_of_ten: spread.told.and_then(|told| told.nine_of_ten),
             worst: spread.told.map(|told| told.worst),

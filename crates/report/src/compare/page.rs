@@ -12,7 +12,7 @@ use crate::evidence::badge;
 use crate::format;
 use crate::markup::escape;
 use crate::page::{opening, section};
-use results::losses;
+use results::losses::{self, LostWrites};
 
 /// What bars of latencies show, as in most published comparisons.
 const SHOWN: [Quantity; 3] = [Quantity::Mean, Quantity::P95, Quantity::P99];
@@ -111,12 +111,13 @@ fn variants(comparison: &Comparison) -> String {
 
 /// Acknowledged writes lost over all runs; nothing where no run could tell.
 fn lost(variant: &Variant) -> String {
-    let told: Vec<Option<u64>> =
+    let told: Vec<Option<LostWrites>> =
         variant.runs.iter().map(|run| losses::lost_writes(&run.result.checks)).collect();
-    match (told.iter().flatten().sum::<u64>(), told.iter().all(Option::is_some)) {
+    let known: u64 = told.iter().flatten().map(|lost| lost.known()).sum();
+    match (known, told.iter().all(|lost| matches!(lost, Some(LostWrites::Exactly(_))))) {
         (known, true) => format::count(known),
         (0, false) => format::NOTHING.to_owned(),
-        (known, false) => format!("{} at least", format::count(known)),
+        (known, false) => format::count_at_least(known, true),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use history::WARM_UP;
 use measure::Better;
 use scenario::Quantity as Expected;
 use scenario::quantity::{self, QuantityEntry};
@@ -89,7 +90,7 @@ const OF_A_FAULT: [Quantity; 6] = [
 
 /// Phases that figures leave out.
 fn is_warm_up(phase: &PhaseResult) -> bool {
-    phase.name == "warm-up"
+    phase.name == WARM_UP
 }
 
 /// Every figure that any of the runs has, in the order of the report.

@@ -160,6 +160,21 @@ fn lost_writes_are_told_as_lost() {
 }
 
 #[test]
+fn lost_writes_of_which_a_check_could_not_tell_all_are_told_as_the_least() {
+    let mut fixture = fixture::host_failure();
+    let of = |name: &str, lost| results::CheckResult {
+        acknowledged: Some(100),
+        lost,
+        ..results::CheckResult::new(name, Verdict::Fail, "lost")
+    };
+    fixture.result.checks = vec![of("tpcb-sums", Some(37)), of("last-writes", None)];
+    let fault = &mut fixture.result.faults[0];
+    (fault.lost_writes, fault.lost_writes_at_least) = (Some(37), true);
+    let told = ["At least 37 of 200 acknowledged writes were lost.", "Acknowledged writes lost at least 37"];
+    check(&fixture, &told);
+}
+
+#[test]
 fn a_fault_without_evidence_is_told_as_unproven() {
     let mut fixture = fixture::host_failure();
     fixture.result.verdict = Verdict::Unknown;

@@ -69,6 +69,20 @@ fn the_worst_repetition_is_named_with_its_directory_and_one_without_a_figure_is_
 }
 
 #[test]
+fn lost_writes_that_may_be_more_in_one_repetition_may_be_more_in_the_distribution() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut matrix = repeated(folder.path());
+    assert!(!figure(&compare::distributions_of(&matrix), "lost_writes").at_least);
+    let checks = &mut matrix.cells[0].result.as_mut().expect("a result").checks;
+    // Without a ledger, one that found three lost and one that could not tell.
+    (checks[0].name, checks[0].lost) = ("last-writes".to_owned(), Some(3));
+    (checks[1].acknowledged, checks[1].lost) = (Some(9), None);
+    let all = compare::distributions_of(&matrix);
+    let lost = figure(&all, "lost_writes");
+    assert_eq!((lost.at_least, lost.worst), (true, Some(3.0)));
+}
+
+#[test]
 fn a_repetition_that_was_cut_short_is_no_worst_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut matrix = repeated(folder.path());

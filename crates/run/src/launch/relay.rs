@@ -53,9 +53,7 @@ pub(super) fn relay(
         return Err(LaunchError::Supervisor("its input and output are missing".to_owned()));
     };
     announced.map_err(|error| LaunchError::Supervisor(error.to_string()))?;
-    // A supervisor that ends before it reads its orders says why in its news.
-    let _ = writeln!(input, "{line}");
-    std::thread::spawn(move || {
+    let listen = move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             if let Ok(news) = serde_json::from_str(&line)
                 && sender.send(Message::News(Box::new(news))).is_err()
@@ -64,7 +62,12 @@ pub(super) fn relay(
             }
         }
         let _ = sender.send(Message::HungUp);
-    });
+    };
+    // Without a thread for its news it gets no orders, and ends.
+    let listening = std::thread::Builder::new().name("news".to_owned()).spawn(listen);
+    listening.map_err(|error| failed("a thread for its news", &error))?;
+    // A supervisor that ends before it reads its orders says why in its news.
+    let _ = writeln!(input, "{line}");
     let mut stall = orders.planted.contains(&Lie::LabStall);
     let mut relayed = Relayed::default();
     while let Ok(message) = receiver.recv() {

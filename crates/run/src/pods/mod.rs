@@ -61,6 +61,12 @@ pub enum PodsError {
         /// Its name.
         context: String,
     },
+    /// Nobody can write down what is seen of them.
+    #[error("no thread records what is seen of the pods: {source}; raise the limit of processes (`ulimit -u`)")]
+    Thread {
+        /// What the operating system answered.
+        source: io::Error,
+    },
     /// What is seen of them cannot be written.
     #[error("{path}: {source}")]
     File {

@@ -56,7 +56,9 @@ impl Watching {
         let file = File::create(&path).map_err(|source| PodsError::File { path, source })?;
         let (give, take) = channel();
         let watch = Watch::begin(kubectl, Kind::ALL, give)?;
-        let recorder = std::thread::spawn(move || record(&take, file, &ways, container.as_deref()));
+        let job = move || record(&take, file, &ways, container.as_deref());
+        let thread = std::thread::Builder::new().name("sightings".to_owned());
+        let recorder = thread.spawn(job).map_err(|source| PodsError::Thread { source })?;
         Ok(Watching { watch, recorder, zero, zero_unix_s: unix_s_at(zero) })
     }
 

@@ -26,7 +26,7 @@ impl Interrupts {
         let interrupts = Interrupts::default();
         let seen = interrupts.clone();
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Exit::failed)?;
-        std::thread::spawn(move || {
+        let listen = move || {
             for _ in signals.forever() {
                 if !seen.is_begun.load(Ordering::Relaxed) {
                     complained!("holdfast: interrupted before the run began");
@@ -37,7 +37,8 @@ impl Interrupts {
                 // Between two runs there is nobody to tell but who begins the next.
                 let _ = run.as_ref().map(|run| run.send(Message::Interrupt));
             }
-        });
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(Exit::failed)?;
         Ok(interrupts)
     }
 

@@ -31,7 +31,7 @@ pub(in crate::compare) struct Figure {
 pub(in crate::compare) enum Seen {
     /// This.
     Value(f64),
-    /// More than this: it had not come to its end when the run did.
+    /// More than this: it had not come to its end when the run did. Of lost writes this, or more: not all could be told.
     MoreThan(f64),
     /// The run does not say.
     Unknown,
@@ -155,8 +155,8 @@ fn of_fault(ours: &[Ours<'_>], number: usize, theirs: &[&Run]) -> Vec<Figure> {
         ),
         of(
             Kind::LostWrites,
-            |fault| Seen::of(fault.lost_writes.map(|lost| lost as f64)),
-            |run| Seen::of(run.lost_writes.map(|lost| lost as f64)),
+            |fault| lost(fault.lost_writes, fault.lost_writes_at_least),
+            |run| lost(run.lost_writes, run.lost_writes_at_least),
         ),
     ]
 }
@@ -167,6 +167,14 @@ fn gap(gap_s: Option<f64>, interrupted: Option<bool>, is_open: bool) -> Seen {
         (_, Some(false)) => Seen::Value(0.0),
         (Some(gap_s), _) if is_open => Seen::MoreThan(gap_s),
         (gap_s, _) => Seen::of(gap_s),
+    }
+}
+
+/// Lost writes, or those that are known.
+fn lost(count: Option<u64>, is_at_least: bool) -> Seen {
+    match count.map(|count| count as f64) {
+        Some(count) if is_at_least => Seen::MoreThan(count),
+        count => Seen::of(count),
     }
 }
 

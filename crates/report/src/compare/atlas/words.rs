@@ -177,6 +177,9 @@ pub(super) fn ours(figure: &Figure) -> String {
     match figure.told() {
         Seen::Value(value) if value == 0.0 && is_gap(figure.kind) => "none".to_owned(),
         Seen::Value(value) => figure.kind.valued(value),
+        Seen::MoreThan(value) if figure.kind == Kind::LostWrites => {
+            format!("at least {}", figure.kind.valued(value))
+        }
         Seen::MoreThan(value) => format!("> {}", figure.kind.valued(value)),
         Seen::Unknown => "unknown".to_owned(),
     }
