@@ -6,6 +6,7 @@ pub mod judge;
 mod presence;
 pub mod probing;
 pub mod site;
+mod spans;
 
 use fabric::{Block, Path, Rule};
 use paper::RequestedNetwork;
@@ -102,8 +103,13 @@ impl Shows {
 /// What becomes of datagrams between two stations.
 #[must_use]
 pub fn foreseen(asked: &RequestedNetwork, from: &Station, to: &Station) -> Foreseen {
-    let bytes = lab::patrol::PAYLOAD_BYTES + from.header_bytes();
-    Foreseen::of(&asked.treatment(&from.path, &to.path), asked.sending(&from.path, &to.path, bytes))
+    foreseen_between(asked, [&from.path, &to.path], from.header_bytes())
+}
+
+/// The same between two places, with so many bytes of headers.
+fn foreseen_between(asked: &RequestedNetwork, [from, to]: [&[String]; 2], header_bytes: usize) -> Foreseen {
+    let bytes = lab::patrol::PAYLOAD_BYTES + header_bytes;
+    Foreseen::of(&asked.treatment(from, to), asked.sending(from, to, bytes))
 }
 
 /// The ways that show a partition: of pairs of stations of which a rule cuts a direction, both directions; of more pairs than can

@@ -3,6 +3,8 @@
 //!
 //! Owns the looks and their judgement. All figures are the kernel's own counts of the node's group, not those of who set the
 //! limit.
+//!
+//! Source: Linux `Documentation/admin-guide/cgroup-v2.rst`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,6 +22,10 @@ const GLANCE: Duration = Duration::from_millis(50);
 const MET_WITHIN: Duration = Duration::from_secs(5);
 /// Both versions tell a group without a limit as a number near the largest.
 const NO_LIMIT: u64 = 1 << 60;
+/// A limit that holds may be exceeded by so much. Of `memory.max` the kernel says that under certain circumstances the usage may
+/// go over the limit temporarily: an allocation that must not fail, as of a socket or of the kernel itself, is granted beyond it.
+/// Such allocations are of a few pages; this is 256 pages of 4 KiB.
+const MAY_EXCEED_BYTES: u64 = 1 << 20;
 /// How long is looked on afterwards.
 const AFTER: Duration = Duration::from_secs(2);
 
@@ -103,7 +109,9 @@ impl Squeezed {
         );
         match () {
             () if ended.limit_bytes >= began.used_bytes => receipt(Verdict::Fail, what),
-            () if ended.used_bytes > ended.limit_bytes => receipt(Verdict::Fail, what),
+            () if ended.used_bytes > ended.limit_bytes.saturating_add(MAY_EXCEED_BYTES) => {
+                receipt(Verdict::Fail, what)
+            }
             () if ended.limit_bytes > self.left_bytes => {
                 receipt(Verdict::Unknown, format!("{what}; the limit never came down to what was requested"))
             }
@@ -192,6 +200,19 @@ mod tests {
         assert_eq!(judged(meter(70, 60, 9, 0)), Verdict::Fail, "the limit does not hold");
         assert_eq!(judged(meter(10, 60, 0, 0)), Verdict::Unknown, "another boot");
         assert_eq!(judged(None), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_limit_that_a_few_pages_of_the_kernels_own_exceed_holds_and_one_exceeded_by_more_does_not() {
+        let judged = |over_bytes: u64| {
+            let ended = meter(60, 60, 9, 1)
+                .map(|meter| MemoryMeter { used_bytes: meter.limit_bytes + over_bytes, ..meter });
+            squeezed().judge(meter(100, 1 << 30, 3, 0), ended).verdict
+        };
+        assert_eq!(judged(0), Verdict::Pass);
+        assert_eq!(judged(16 * 4_096), Verdict::Pass);
+        assert_eq!(judged(MAY_EXCEED_BYTES), Verdict::Pass);
+        assert_eq!(judged(MAY_EXCEED_BYTES + 4_096), Verdict::Fail);
     }
 
     #[test]

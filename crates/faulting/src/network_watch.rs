@@ -3,6 +3,7 @@
 //!
 //! Owns when there is enough; what is sent is `ways::probing`'s business.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -133,7 +134,8 @@ impl Watched {
             }
         }
         if !self.shown.looks.is_empty() {
-            let seen = self.probing.while_paused(|| show(self.probing.stations(), &self.shown.looks));
+            let mut seen = self.probing.while_paused(|| show(self.probing.stations(), &self.shown.looks));
+            self.doubt_moved(&mut seen, self.probing.stations(), &self.shown.looks);
             if self.mended().is_some() {
                 receipt.verdict = receipt.verdict.and(Verdict::Unknown);
                 let told = "the fault was healed before its rate, queue or packet size was measured; make it last longer";
@@ -225,7 +227,8 @@ impl Watched {
             std::thread::sleep(OFTEN);
         };
         probing.pause();
-        let seen = show(stations, looks);
+        let mut seen = show(stations, looks);
+        self.doubt_moved(&mut seen, stations, looks);
         receipt.verdict = receipt.verdict.and(seen.verdict);
         receipt.evidence.extend(seen.evidence);
         doubt(&mut receipt, unseen);
@@ -240,6 +243,23 @@ impl Watched {
             receipt.evidence.push("no evidence that it healed".to_owned());
         }
         receipt
+    }
+
+    /// What was sent to a node that was moved meanwhile says nothing against the network.
+    fn doubt_moved(&self, seen: &mut Receipt, stations: &[Station], looks: &[Look]) {
+        let ends: BTreeSet<usize> = looks.iter().flat_map(|look| [look.from, look.to]).collect();
+        doubt_what_moved(seen, &self.probing.moved_among(stations, &ends));
+    }
+}
+
+/// A failure beside nodes that were moved leaves doubt.
+fn doubt_what_moved(seen: &mut Receipt, moved: &[&str]) {
+    if seen.verdict == Verdict::Fail && !moved.is_empty() {
+        seen.verdict = Verdict::Unknown;
+        let names = moved.join(" and ");
+        seen.evidence.push(format!(
+            "a migration moved {names} before the rate, queue or packet size was measured: this is no evidence against the fault"
+        ));
     }
 }
 
@@ -277,6 +297,18 @@ mod tests {
         assert_eq!(receipt.evidence.len(), 2);
         // A place that has one station alone has none to send to itself.
         assert_eq!(told(&[(place("dc1"), place("dc1"))]).verdict, Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_rate_that_is_not_seen_beside_a_migration_leaves_doubt_and_without_one_it_fails() {
+        let told = |verdict: Verdict, moved: &[&str]| {
+            let mut seen = Receipt { verdict, evidence: Vec::new() };
+            doubt_what_moved(&mut seen, moved);
+            (seen.verdict, seen.evidence.len())
+        };
+        assert_eq!(told(Verdict::Fail, &["n1"]), (Verdict::Unknown, 1));
+        assert_eq!(told(Verdict::Fail, &[]), (Verdict::Fail, 0));
+        assert_eq!(told(Verdict::Pass, &["n1"]), (Verdict::Pass, 0));
     }
 
     #[test]

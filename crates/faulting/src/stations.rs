@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fabric::Block;
 use history::RoundTrip;
 use lab::round_trip::{End, round_trips};
 use paper::RequestedNetwork;
-use platform::{Datacentre, Host};
+use platform::{Datacentre, Host, Standstill};
 use scenario::node_name;
 
 /// Round trips measured for each pair; their median is what counts.
@@ -27,12 +27,14 @@ const AT_ONCE: usize = 4;
 pub struct Station {
     /// Its name: `n1`, `clients in dc1`.
     pub name: String,
-    /// Its names from the region down.
+    /// Its names from the region down, when it was found.
     pub path: Vec<String>,
     /// Its address, in the family the scenario's site speaks.
     pub address: IpAddr,
     namespace: OwnedFd,
     stands_on: StandsOn,
+    /// Just before its path was asked for.
+    found: Instant,
 }
 
 /// What a station is there with.
@@ -63,6 +65,15 @@ impl Station {
         }
     }
 
+    /// When it stood still to be moved, since it was found.
+    #[must_use]
+    pub fn standstills(&self, datacentre: &Datacentre) -> Vec<Standstill> {
+        let StandsOn::Node(vm, _) = self.stands_on else { return Vec::new() };
+        let mut standstills = datacentre.vms[vm].standstills();
+        standstills.retain(|stood| stood.ended.is_none_or(|ended| ended > self.found));
+        standstills
+    }
+
     /// Bytes of the headers before a datagram's content: UDP's, and IP's in the family of its address.
     #[must_use]
     pub fn header_bytes(&self) -> usize {
@@ -81,6 +92,7 @@ impl Station {
             address: IpAddr::from([127, 0, 0, 1]),
             namespace: nowhere.into(),
             stands_on: StandsOn::Clients,
+            found: Instant::now(),
         }
     }
 }
@@ -88,19 +100,20 @@ impl Station {
 /// Every place that can be measured from now.
 #[must_use]
 pub fn stations(datacentre: &Datacentre) -> Vec<Station> {
+    let found = Instant::now();
     let nodes = datacentre.vms.iter().enumerate().filter_map(|(index, vm)| {
         let mut path = datacentre.hosts[vm.host()].path.clone();
         path.push(node_name(index));
         let stands_on = StandsOn::Node(index, vm.init_pid());
         let (name, namespace) = (node_name(index), vm.namespace()?);
-        Some(Station { name, path, address: vm.address(), namespace, stands_on })
+        Some(Station { name, path, address: vm.address(), namespace, stands_on, found })
     });
     let places = datacentre.client_places.iter().filter_map(|(name, place)| {
         let mut path: Vec<String> = name.split('/').map(str::to_owned).collect();
         path.push("clients".to_owned());
         let namespace = place.namespace().try_clone().ok()?;
         let (name, address) = (format!("clients in {name}"), place.address());
-        Some(Station { name, path, address, namespace, stands_on: StandsOn::Clients })
+        Some(Station { name, path, address, namespace, stands_on: StandsOn::Clients, found })
     });
     nodes.chain(places).collect()
 }
@@ -131,9 +144,11 @@ pub fn everywhere(datacentre: &Datacentre) -> Vec<Station> {
 }
 
 fn host_station(number: usize, host: &Host) -> Option<Station> {
+    let found = Instant::now();
     let namespace = host.namespace().try_clone().ok()?;
     let (name, path) = (format!("host {}", host.name()), host.path.clone());
-    Some(Station { name, path, address: host.address, namespace, stands_on: StandsOn::Host(number) })
+    let stands_on = StandsOn::Host(number);
+    Some(Station { name, path, address: host.address, namespace, stands_on, found })
 }
 
 /// Measures every pair, beside what is asked of the network.

@@ -16,6 +16,10 @@ use nix::sys::socket::{MsgFlags, SockaddrStorage, recvfrom, sendto};
 /// Numbers the probes of this process.
 static PROBES: AtomicU16 = AtomicU16::new(0x4846);
 
+/// Messages read at most once the time for an answer is over: more than wait in a socket's buffer, which holds a few hundred by
+/// default.
+const LATE_MAX: usize = 4_096;
+
 /// The kinds of namespaces that every boot of a node has of its own.
 const KINDS: [&str; 5] = ["pid", "mnt", "net", "uts", "ipc"];
 
@@ -87,7 +91,7 @@ pub fn echo(address: IpAddr, interval: Duration, patience: Duration) -> io::Resu
         sent.push((sequence, Instant::now()));
         send_echo(&socket, address, identifier, sequence)?;
         let until = deadline.min(Instant::now() + interval);
-        if let Some(answered) = await_answer(&socket, address, identifier, until)? {
+        if let Some(answered) = await_answer(&socket, address, identifier, (until, LATE_MAX))? {
             return Ok(asked_at(&sent, answered).map(|at| at.elapsed()));
         }
         if Instant::now() >= deadline {
@@ -146,8 +150,14 @@ fn send_echo(socket: &OwnedFd, address: IpAddr, identifier: u16, sequence: u16) 
     }
 }
 
-/// Looks once more when the time is over: what came while this thread waited for a processor has come.
-fn await_answer(socket: &OwnedFd, from: IpAddr, identifier: u16, until: Instant) -> io::Result<Option<u16>> {
+/// Looks on when the time is over, at so many messages: what came while this thread waited for a processor has come. Others may
+/// come without end.
+fn await_answer(
+    socket: &OwnedFd,
+    from: IpAddr,
+    identifier: u16,
+    (until, mut late_left): (Instant, usize),
+) -> io::Result<Option<u16>> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use std::os::fd::AsFd;
     let mut packet = [0u8; 256];
@@ -160,9 +170,13 @@ fn await_answer(socket: &OwnedFd, from: IpAddr, identifier: u16, until: Instant)
         let mut waiting = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
         match poll(&mut waiting, timeout) {
             Ok(0) if left.is_zero() => return Ok(None),
+            Ok(_) if left.is_zero() && late_left == 0 => return Ok(None),
             Ok(0) | Err(nix::Error::EINTR) => continue,
             Ok(_) => {}
             Err(error) => return Err(error.into()),
+        }
+        if left.is_zero() {
+            late_left -= 1;
         }
         let (length, sender) = recvfrom::<SockaddrStorage>(socket.as_raw_fd(), &mut packet)?;
         let sender = sender.as_ref().and_then(address_in);
@@ -233,8 +247,27 @@ mod tests {
         far.send_to(&[&[0x45_u8; 20][..], &[0, 0, 0, 0, 0, 7, 0, 3]].concat(), address).expect("sent");
         near.peek(&mut [0; 64]).expect("it has come");
         let near = OwnedFd::from(near);
-        let answered = || await_answer(&near, address.ip(), 7, Instant::now()).expect("polled");
+        let answered = || await_answer(&near, address.ip(), 7, (Instant::now(), LATE_MAX)).expect("polled");
         assert_eq!((answered(), answered()), (Some(3), None));
+    }
+
+    #[test]
+    fn a_flood_of_other_messages_is_not_looked_through_without_end_when_the_time_is_over() {
+        use std::net::UdpSocket;
+        let socket = || UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let (near, far) = (socket(), socket());
+        let address = near.local_addr().expect("its address");
+        for identifier in [8, 9, 7] {
+            let message = [&[0x45_u8; 20][..], &[0, 0, 0, 0, 0, identifier, 0, 3]].concat();
+            far.send_to(&message, address).expect("sent");
+        }
+        near.peek(&mut [0; 64]).expect("it has come");
+        let near = OwnedFd::from(near);
+        let answered = |until: Instant, late: usize| {
+            await_answer(&near, address.ip(), 7, (until, late)).expect("polled")
+        };
+        assert_eq!(answered(Instant::now(), 2), None, "both were others'");
+        assert_eq!(answered(Instant::now() + Duration::from_secs(60), 0), Some(3));
     }
 
     #[test]

@@ -36,5 +36,5 @@ pub use folders::{FolderError, Folders};
 pub use migrating::{MigrationOrder, MigrationWatch, NotMigrated};
 pub use platform::Platform;
 pub use processes_left::processes_left;
-pub use vm::{Holder, Vm};
+pub use vm::{Holder, Standstill, Vm};
 pub use volume_watch::VolumeWatch;

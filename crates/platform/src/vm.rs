@@ -35,6 +35,7 @@ use storage::OpenError;
 
 use self::holds::Held;
 pub use self::holds::Holder;
+pub use self::moving::Standstill;
 pub use self::shares::{CpuShare, Shares};
 
 /// What can go wrong with a VM's power.
@@ -132,6 +133,8 @@ struct State {
     boots: u64,
     boot: Option<Boot>,
     cpu_of_past_boots: Duration,
+    /// In order.
+    standstills: Vec<Standstill>,
     /// The environment of a person's shell, once it is known.
     shell_environment: Option<BTreeMap<String, String>>,
 }

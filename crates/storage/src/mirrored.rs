@@ -430,12 +430,13 @@ impl MirroredDisk {
         let mut told = std::mem::take(&mut self.state().news);
         let occurrences = {
             let mut state = self.state();
-            let mut known = std::mem::take(&mut state.told);
-            let Some(serving) = &state.serving else { return told };
+            let State { serving: Some(serving), components, told: known, .. } = &mut *state else {
+                return told;
+            };
             serving.mirror.give_up_the_silent();
             let occurrences = serving.mirror.take_occurrences();
             for occurrence in &occurrences {
-                let component = &state.components[serving.peers[occurrence.peer]];
+                let component = &components[serving.peers[occurrence.peer]];
                 let left = serving.mirror.state(occurrence.peer).bytes_left;
                 let known = known.entry(serving.peers[occurrence.peer]).or_default();
                 let mut is_new = |what| known.insert(what);
@@ -457,7 +458,6 @@ impl MirroredDisk {
                     told.push(format!("the component on {place} reports an error: {why}"));
                 }
             }
-            state.told = known;
             occurrences
         };
         if !occurrences.is_empty() {
@@ -527,6 +527,18 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn what_has_been_told_of_a_component_is_remembered_while_nobody_serves() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some(disk) = ground(folder.path(), 7, Promotion::UpToDate) else {
+            return eprintln!("skipped: what_has_been_told: no network namespace may be entered");
+        };
+        let told = BTreeMap::from([(1, BTreeSet::from(["out"]))]);
+        disk.state().told = told.clone();
+        assert!(disk.look_after(&|_| true).is_empty());
+        assert_eq!(disk.state().told, told);
+    }
 
     #[test]
     fn a_copy_that_could_not_be_brought_back_counts_as_up_to_date_only_when_it_has_caught_up() {

@@ -12,7 +12,7 @@ use crate::stations::Station;
 /// How often it is looked.
 const OFTEN: Duration = Duration::from_millis(30);
 /// A station is off the network this long at most before it can be seen to have lost its power.
-const GUARD: Duration = Duration::from_millis(150);
+pub(super) const GUARD: Duration = Duration::from_millis(150);
 
 struct Seen {
     is_over: AtomicBool,

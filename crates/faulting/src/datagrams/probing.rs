@@ -1,9 +1,9 @@
 //! Datagrams on the ways of a fault, from before it strikes until it is shown to have healed: how fast they are sent, which of
 //! them count, and when there are enough.
 //!
-//! A datagram counts while nothing but the fault changes its way: until another fault changes it or one of its ends loses
-//! power. What those that count show is `judge`'s business.
+//! Which of them count, in time, is `spans`' business; what those show is `judge`'s.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,12 @@ use fabric::{Block, CountGuard, Fabric, PairCounters, Path};
 use history::{Receipt, Verdict};
 use lab::patrol::{Patrol, Probe};
 use paper::RequestedNetwork;
-use platform::Datacentre;
+use platform::{Datacentre, Standstill};
 
-use crate::datagrams::judge::{Foreseen, OPEN_MIN, judge_cut, judge_open};
+use crate::datagrams::judge::{OPEN_MIN, judge_cut, judge_open};
 use crate::datagrams::presence::Presence;
-use crate::datagrams::{Shows, Way, foreseen};
+use crate::datagrams::spans::{Closed, Ends, closing, counting, is_changed};
+use crate::datagrams::{Shows, Way, foreseen, foreseen_between};
 use crate::flapping::Turn;
 use crate::observations::Observations;
 use crate::stations::Station;
@@ -80,13 +81,26 @@ pub enum Occasion<'a> {
     Healed(Instant, &'a RequestedNetwork),
 }
 
-/// Why no more datagrams of a way count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Closed {
-    /// One of its ends has lost its power.
-    Gone,
-    /// Another fault has changed it.
-    Changed,
+impl<'a> Occasion<'a> {
+    /// When it began; `None` where it has not yet.
+    fn begun(self) -> Option<Instant> {
+        match self {
+            Occasion::Stands(Stood::Since(from)) => Some(*from),
+            Occasion::Healed(from, _) => Some(from),
+            Occasion::Stands(Stood::InTurns(turns)) | Occasion::Between(Stood::InTurns(turns), _) => {
+                turns.lock().unwrap_or_else(PoisonError::into_inner).first().map(|turn| turn.from)
+            }
+            Occasion::Between(Stood::Since(_), _) => None,
+        }
+    }
+
+    /// The network without the fault, where it is looked at.
+    fn network(self) -> Option<&'a RequestedNetwork> {
+        match self {
+            Occasion::Stands(_) => None,
+            Occasion::Between(_, asked) | Occasion::Healed(_, asked) => Some(asked),
+        }
+    }
 }
 
 /// Datagrams under way for one fault.
@@ -94,7 +108,10 @@ pub struct Probing {
     stations: Arc<Vec<Station>>,
     ways: Vec<Way>,
     patrol: Result<Patrol, String>,
+    datacentre: Arc<Datacentre>,
     asked: Arc<RequestLog>,
+    /// The network as asked for at first.
+    at_first: Arc<RequestedNetwork>,
     presence: Presence,
     /// When other probes of the same fault filled the links.
     disturbed: Mutex<Vec<(Instant, Instant)>>,
@@ -108,7 +125,7 @@ impl Probing {
         asked: Arc<RequestLog>,
         (stations, ways): (Vec<Station>, Vec<Way>),
         stands_for: Option<Duration>,
-        with: &RequestedNetwork,
+        with: &Arc<RequestedNetwork>,
     ) -> Probing {
         let ends: Vec<_> = ways
             .iter()
@@ -123,8 +140,9 @@ impl Probing {
             .collect();
         let patrol = Patrol::start(&ends).map_err(|error| error.to_string());
         let stations = Arc::new(stations);
-        let presence = Presence::watch(stations.clone(), datacentre);
-        Probing { stations, ways, patrol, asked, presence, disturbed: Mutex::default() }
+        let presence = Presence::watch(stations.clone(), datacentre.clone());
+        let (at_first, disturbed) = (with.clone(), Mutex::default());
+        Probing { stations, ways, patrol, datacentre, asked, at_first, presence, disturbed }
     }
 
     /// The stations, by number.
@@ -133,10 +151,24 @@ impl Probing {
         &self.stations
     }
 
-    /// Whether an end of a way has lost its power since the start: such a way shows nothing more.
+    /// Whether an end of a way has lost its power since the start, or was moved to where datagrams meet something else: such a
+    /// way shows nothing more.
     #[must_use]
-    pub fn has_lost_an_end(&self) -> bool {
-        self.ways.iter().any(|way| self.presence.there_until([way.from, way.to]).1)
+    pub fn has_lost_an_end(&self, now: &RequestedNetwork) -> bool {
+        let healed = Occasion::Healed(Instant::now(), now);
+        (0..self.ways.len()).any(|number| {
+            let way = &self.ways[number];
+            let moved = || self.moved(way, &self.shows(number, healed), healed, &self.ends(way));
+            self.presence.there_until([way.from, way.to]).1 || moved().is_some()
+        })
+    }
+
+    /// The names of those of these stations that stood still to be moved since they were found, by number.
+    #[must_use]
+    pub fn moved_among<'s>(&self, stations: &'s [Station], numbers: &BTreeSet<usize>) -> Vec<&'s str> {
+        let stations = numbers.iter().filter_map(|number| stations.get(*number));
+        let moved = stations.filter(|station| !station.standstills(&self.datacentre).is_empty());
+        moved.map(|station| station.name.as_str()).collect()
     }
 
     /// How long nearly every datagram takes at most on the longest way.
@@ -273,13 +305,15 @@ impl Probing {
             return vec![(Verdict::Unknown, format!("{when}no datagrams {way} could be sent: {error}"))];
         }
         let (probes, closed) = self.sample(number, &shows, occasion, until);
+        let moved = self.moved_in_words(number, occasion, until, closed);
+        let moved = moved.map(|told| (Verdict::Pass, format!("{when}{told}")));
         if probes.len() < OPEN_MIN && closed.is_some() {
             let sent = probes.len();
             let told = format!(
                 "{when}only {sent} datagrams {way} were sent before its ends or its path changed again"
             );
             let verdict = if self.ways[number].shows.is_changed() { Verdict::Unknown } else { Verdict::Pass };
-            return vec![(verdict, told)];
+            return std::iter::once((verdict, told)).chain(moved).collect();
         }
         let counted = counted.filter(|_| counts_the_fault_alone(&shows, closed));
         let seen = match &shows {
@@ -297,7 +331,8 @@ impl Probing {
             Shows::Open(expected) => vec![judge_open(&probes, expected, &way)],
             Shows::Conditions(wanted) => wanted.judge(&probes, counted, &way),
         };
-        seen.into_iter().map(|(verdict, told)| (verdict, format!("{when}{told}"))).collect()
+        let seen = seen.into_iter().map(|(verdict, told)| (verdict, format!("{when}{told}")));
+        seen.chain(moved).collect()
     }
 
     /// What a way is to show on an occasion.
@@ -350,16 +385,8 @@ impl Probing {
         until: Instant,
     ) -> (Vec<(Instant, Instant)>, Option<Closed>) {
         let way = &self.ways[number];
-        let (here, there) = (&self.stations[way.from], &self.stations[way.to]);
-        let begun = match occasion {
-            Occasion::Stands(Stood::Since(from)) => Some(*from),
-            Occasion::Healed(from, _) => Some(from),
-            Occasion::Stands(Stood::InTurns(turns)) | Occasion::Between(Stood::InTurns(turns), _) => {
-                turns.lock().unwrap_or_else(PoisonError::into_inner).first().map(|turn| turn.from)
-            }
-            Occasion::Between(Stood::Since(_), _) => None,
-        };
-        let Some(begun) = begun else { return (Vec::new(), None) };
+        let (ends, header_bytes) = (self.ends(way), self.stations[way.from].header_bytes());
+        let Some(begun) = occasion.begun() else { return (Vec::new(), None) };
         let most = shows.expected().delays.most();
         // What was sent so late that it was still on its way says nothing either.
         let (there_until, is_gone) = self.presence.there_until([way.from, way.to]);
@@ -370,10 +397,15 @@ impl Probing {
             Occasion::Between(..) => way.shows.expected(),
             _ => shows.expected(),
         };
+        let moved = self.moved(way, shows, occasion, &ends);
         let entries = self.asked.entries();
-        let is_other = |asked: &RequestedNetwork| is_changed(shows, standing, &foreseen(asked, here, there));
-        let changed = entries.iter().find(|(at, asked)| *at > begun && is_other(asked));
-        let ended = closing(gone, changed.map(|(at, _)| *at), until);
+        let is_other = |at: Instant, asked: &RequestedNetwork| {
+            is_changed(shows, standing, &foreseen_between(asked, ends.at(at), header_bytes))
+        };
+        let changed = entries.iter().find(|(at, asked)| *at > begun && is_other(*at, asked));
+        let changed = changed.map(|(at, _)| *at);
+        let ended =
+            closing([(gone, Closed::Gone), (changed, Closed::Changed), (moved, Closed::Moved)], until);
         let settled = Instant::now().checked_sub(LATENESS + most).unwrap_or(begun);
         let end = ended.map_or(until, |(at, _)| at).min(settled).min(there_until);
         let spans = match occasion {
@@ -381,9 +413,58 @@ impl Probing {
             Occasion::Between(Stood::InTurns(turns), _) => in_turns(turns, false),
             _ => vec![(begun, end)],
         };
-        let disturbed = self.disturbed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut disturbed = self.disturbed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        disturbed.extend(ends.standing_still(most, Instant::now()));
         let spans = counting(spans, end, &disturbed);
         (spans, ended.filter(|(at, _)| *at <= settled).map(|(_, why)| why))
+    }
+
+    fn ends(&self, way: &Way) -> Ends<'_> {
+        let ends = [&self.stations[way.from], &self.stations[way.to]];
+        let standstills = ends.map(|end| end.standstills(&self.datacentre));
+        Ends { found: ends.map(|end| end.path.as_slice()), standstills }
+    }
+
+    /// Until when datagrams of a way met what they meet between the places where its ends were found, if an end was moved to
+    /// where that is otherwise: as asked at first, as asked then, or as asked on this occasion.
+    fn moved(&self, way: &Way, shows: &Shows, occasion: Occasion<'_>, ends: &Ends<'_>) -> Option<Instant> {
+        let header_bytes = self.stations[way.from].header_bytes();
+        let entries = self.asked.entries();
+        ends.moved(shows, shows.expected().delays.most(), |places, at| {
+            let then = entries.iter().rev().find(|(since, _)| *since <= at);
+            let then = then.map(|(_, asked)| &**asked);
+            let asked = [Some(&*self.at_first), then, occasion.network()];
+            asked.into_iter().flatten().map(|asked| foreseen_between(asked, places, header_bytes)).collect()
+        })
+    }
+
+    /// What of a way does not count because an end was moved.
+    fn moved_in_words(
+        &self,
+        number: usize,
+        occasion: Occasion<'_>,
+        until: Instant,
+        closed: Option<Closed>,
+    ) -> Option<String> {
+        let (way, begun) = (&self.ways[number], occasion.begun()?);
+        let is_closed = closed == Some(Closed::Moved);
+        let is_meant = |stood: &Standstill| match is_closed {
+            true => stood.moved_to.is_some(),
+            false => stood.began < until && stood.ended.is_none_or(|ended| ended > begun),
+        };
+        let moved = [way.from, way.to].map(|number| &self.stations[number]).into_iter();
+        let moved = moved.filter(|station| station.standstills(&self.datacentre).iter().any(is_meant));
+        let names = moved.map(|station| station.name.as_str()).collect::<Vec<_>>().join(" and ");
+        let way = self.in_words(number);
+        match (names.is_empty(), is_closed) {
+            (true, _) => None,
+            (false, true) => Some(format!(
+                "datagrams {way} are judged only until {names} moved to a host with another network path"
+            )),
+            (false, false) => Some(format!(
+                "datagrams {way} that were sent while a migration stunned {names} are not judged"
+            )),
+        }
     }
 
     fn in_words(&self, number: usize) -> String {
@@ -404,44 +485,13 @@ fn in_turns(turns: &Mutex<Vec<Turn>>, stood: bool) -> Vec<(Instant, Instant)> {
         .collect()
 }
 
-/// When no more datagrams of a way count, and why: the first of what ends it before a moment.
-fn closing(gone: Option<Instant>, changed: Option<Instant>, until: Instant) -> Option<(Instant, Closed)> {
-    let gone = gone.map(|at| (at, Closed::Gone));
-    let changed = changed.map(|at| (at, Closed::Changed));
-    gone.into_iter().chain(changed).min_by_key(|(at, _)| *at).filter(|(at, _)| *at < until)
-}
-
-/// Whether a datagram meets something else now than what is looked at.
-fn is_changed(shows: &Shows, standing: &Foreseen, now: &Foreseen) -> bool {
-    // Nothing that passes through a cut way meets what else is asked of it.
-    if shows.is_cut() { now.block != standing.block } else { now != standing }
-}
-
-/// The spans until an end, less those in which other probes filled the links.
-fn counting(
-    spans: Vec<(Instant, Instant)>,
-    end: Instant,
-    disturbed: &[(Instant, Instant)],
-) -> Vec<(Instant, Instant)> {
-    let spans = spans.into_iter().map(|(from, to)| (from, to.min(end))).filter(|(from, to)| from < to);
-    spans.flat_map(|span| without(span, disturbed)).collect()
-}
-
-/// A span less all others.
-fn without(span: (Instant, Instant), others: &[(Instant, Instant)]) -> Vec<(Instant, Instant)> {
-    others.iter().fold(vec![span], |spans, (begin, end)| {
-        let parts = |(from, to): (Instant, Instant)| [(from, to.min(*begin)), (from.max(*end), to)];
-        spans.into_iter().flat_map(parts).filter(|(from, to)| from < to).collect()
-    })
-}
-
 /// Whether what the network counted until the fault was lifted is the fault's alone: nothing else changed the way. A cut
 /// stands whether an end has power or not.
 fn counts_the_fault_alone(shows: &Shows, closed: Option<Closed>) -> bool {
     match closed {
         None => true,
         Some(Closed::Gone) => shows.is_cut(),
-        Some(Closed::Changed) => false,
+        Some(Closed::Changed | Closed::Moved) => false,
     }
 }
 
@@ -486,33 +536,11 @@ fn least_interval(asked: &RequestedNetwork, from: &Station, to: &Station) -> Dur
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datagrams::judge::Foreseen;
 
     fn cut() -> Shows {
         let open = Foreseen::default();
         Shows::Cut { standing: Foreseen { block: Block::BlackHole, ..open }, before: open }
-    }
-
-    #[test]
-    fn a_way_closes_with_the_first_of_what_ends_it_and_counts_nothing_sent_afterwards() {
-        let begun = Instant::now();
-        let at = |ms: u64| begun + Duration::from_millis(ms);
-        let (gone, changed) = (Some(at(300)), Some(at(200)));
-        assert_eq!(closing(gone, changed, at(1_000)), Some((at(200), Closed::Changed)));
-        assert_eq!(closing(gone, None, at(1_000)), Some((at(300), Closed::Gone)));
-        assert_eq!(closing(gone, changed, at(150)), None, "the fault was healed before");
-        let spans = counting(vec![(begun, at(1_000))], at(200), &[(at(50), at(100))]);
-        assert_eq!(spans, [(begun, at(50)), (at(100), at(200))]);
-        assert!(counting(vec![(at(300), at(400))], at(200), &[]).is_empty());
-    }
-
-    #[test]
-    fn a_cut_way_is_changed_only_by_what_opens_it_or_answers_otherwise() {
-        let (open, cut) = (Foreseen::default(), cut());
-        let standing = cut.expected();
-        assert!(!is_changed(&cut, standing, &Foreseen { lost: 0.5, ..*standing }));
-        assert!(is_changed(&cut, standing, &open));
-        assert!(is_changed(&cut, standing, &Foreseen { block: Block::Reset, ..open }));
-        assert!(is_changed(&Shows::Open(open), &open, &Foreseen { lost: 0.5, ..open }));
     }
 
     #[test]
@@ -532,6 +560,7 @@ mod tests {
         check(Some(Closed::Gone), None, Verdict::Unknown);
         check(Some(Closed::Gone), Some(PairCounters::default()), Verdict::Unknown);
         check(Some(Closed::Changed), Some(nothing_passed), Verdict::Unknown);
+        check(Some(Closed::Moved), Some(nothing_passed), Verdict::Unknown);
         check(None, Some(nothing_passed), Verdict::Unknown);
         let one_passed = PairCounters { blocked_packets: 89, ..nothing_passed };
         check(Some(Closed::Gone), Some(one_passed), Verdict::Fail);
@@ -550,6 +579,7 @@ mod tests {
         let (open, cut) = (Foreseen::default(), cut());
         let of_cut = |closed| counts_the_fault_alone(&cut, closed);
         assert!(of_cut(None) && of_cut(Some(Closed::Gone)) && !of_cut(Some(Closed::Changed)));
+        assert!(!of_cut(Some(Closed::Moved)), "nobody knows of the packets of its other place");
         let of_open = |closed| counts_the_fault_alone(&Shows::Open(open), closed);
         assert!(of_open(None) && !of_open(Some(Closed::Gone)) && !of_open(Some(Closed::Changed)));
     }

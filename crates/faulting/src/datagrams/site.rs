@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// Looks at the links. `None` where the site has none that a probe could show.
 #[must_use]
 pub fn look(datacentre: &Arc<Datacentre>, site: &scenario::Site) -> Option<Receipt> {
-    let asked = RequestedNetwork::new(policy(site, LinkRates::AsWritten), []);
+    let asked = Arc::new(RequestedNetwork::new(policy(site, LinkRates::AsWritten), []));
     let stations = stations(datacentre);
     let mut ways: Vec<Way> = Vec::new();
     for link in &site.links {

@@ -29,9 +29,11 @@ impl StandingFault for StandingMigration {
         self.called_off.after(if in_a_hurry { Duration::ZERO } else { FINISHED_WITHIN });
         if let Some(look) = self.guest_clock.and_then(|clock| clock.set_right()) {
             let records = faulting.records.clone();
+            // Whoever is to look may get no thread, or not come to an end.
+            take_of_clock(&mut lock(&records)[number].receipts, not_looked_at());
             faulting.in_background(move || {
                 let receipt = look();
-                lock(&records)[number].receipts.push((ReceiptOf::GuestClock, receipt));
+                take_of_clock(&mut lock(&records)[number].receipts, receipt);
             });
         }
     }
@@ -104,6 +106,18 @@ impl Faulting {
     }
 }
 
+/// The receipt of a guest's clock as long as nobody has looked whether it is right again.
+fn not_looked_at() -> Receipt {
+    let what = "whether the guest's clock was right again after it had been set right could not be looked at";
+    Receipt { verdict: Verdict::Unknown, evidence: vec![what.to_owned()] }
+}
+
+/// Takes the receipt of a guest's clock in place of the one before.
+fn take_of_clock(receipts: &mut Vec<(ReceiptOf, Receipt)>, receipt: Receipt) {
+    receipts.retain(|(of, _)| *of != ReceiptOf::GuestClock);
+    receipts.push((ReceiptOf::GuestClock, receipt));
+}
+
 /// A migration that was not made has shown nothing.
 fn not_made(error: &NotMigrated, has_run_again: bool) -> Receipt {
     let where_it_is = if has_run_again { "after it had arrived" } else { "the node stays where it was" };
@@ -136,4 +150,24 @@ fn connections_in_words(facts: &MigrationFacts) -> Option<String> {
         "{} of the {} connections that its kernel listed when it was stopped survived; {} were cut off",
         connections.survived, connections.before, connections.cut_off
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_clock_that_nobody_looked_at_again_leaves_doubt_and_one_that_was_looked_at_has_one_receipt() {
+        let seen = |what: &str| Receipt { verdict: Verdict::Pass, evidence: vec![what.to_owned()] };
+        let mut receipts =
+            vec![(ReceiptOf::Effect, seen("it moved")), (ReceiptOf::Healing, seen("it answers"))];
+        take_of_clock(&mut receipts, not_looked_at());
+        let verdict = |receipts: &[(ReceiptOf, Receipt)]| {
+            receipts.iter().map(|(_, receipt)| receipt.verdict).fold(Verdict::Pass, Verdict::and)
+        };
+        assert_eq!(verdict(&receipts), Verdict::Unknown);
+        assert!(receipts[2].1.evidence[0].ends_with("could not be looked at"), "{receipts:?}");
+        take_of_clock(&mut receipts, seen("the clock is right again"));
+        assert_eq!((verdict(&receipts), receipts.len()), (Verdict::Pass, 3));
+    }
 }

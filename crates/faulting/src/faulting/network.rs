@@ -203,7 +203,7 @@ impl Faulting {
             true,
         );
         let unseen = unseen_of(standing.conditions.as_ref(), &stations, &standing.directions);
-        let anew = watched.probing.has_lost_an_end().then(|| {
+        let anew = watched.probing.has_lost_an_end(&now).then(|| {
             let stations = self.stations_for(&standing.directions);
             let plan = (&standing.directions[..], &standing.rules[..]);
             let ways = ways_of(standing.conditions.as_ref(), &stations, plan, (&watched.shown.with, &now));

@@ -13,6 +13,17 @@ const STILL_WITHIN: Duration = Duration::from_secs(3);
 /// How often those that do not are signalled again.
 const AGAIN_EVERY: Duration = Duration::from_millis(100);
 
+/// A time in which a VM stands still to be moved: nothing comes from it or reaches it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standstill {
+    /// Just before it was stopped.
+    pub began: Instant,
+    /// Just after its network was let go on; none while it stands still.
+    pub ended: Option<Instant>,
+    /// Its path in the network from then on, where it was moved.
+    pub moved_to: Option<Vec<String>>,
+}
+
 /// A VM that stands still: its processes are stopped, and nothing comes from it or reaches it. Dropping it lets the VM go on.
 #[derive(Debug)]
 pub(crate) struct Stun<'v> {
@@ -24,6 +35,9 @@ impl Drop for Stun<'_> {
     fn drop(&mut self) {
         // First the network: what the processes say then must not be lost.
         drop(self.quiet.take());
+        if let Some(last) = self.vm.state().standstills.last_mut() {
+            last.ended = Some(Instant::now());
+        }
         self.vm.resume_processes(Holder::Migration);
     }
 }
@@ -42,6 +56,8 @@ impl Vm {
     /// # Errors
     /// When it has no power or does not answer, or the fabric is gone; it runs on then.
     pub(crate) fn stun(&self, paths: &[Vec<String>], block: Block) -> Result<Stun<'_>, VmError> {
+        let began = Instant::now();
+        self.state().standstills.push(Standstill { began, ended: None, moved_to: None });
         let mut stun = Stun { vm: self, quiet: None };
         self.stop_processes()?;
         let both_ways = |path: &Vec<String>| {
@@ -89,7 +105,16 @@ impl Vm {
         let moved = self.network.fabric.relocate(port, self.path_on(place));
         moved.map_err(|source| VmError::Network { node: self.name.clone(), source })?;
         state.host = host;
+        if let Some(last) = state.standstills.last_mut() {
+            last.moved_to = Some(self.path_on(place));
+        }
         Ok(())
+    }
+
+    /// The times in which it stood still to be moved, in order; the last may go on.
+    #[must_use]
+    pub fn standstills(&self) -> Vec<Standstill> {
+        self.state().standstills.clone()
     }
 
     /// Its path in the network while it is on the host of that path.

@@ -437,6 +437,9 @@ fn a_wrong_override_is_shown_in_its_own_text() {
         let description = set(&[("description", kept)]).about.description;
         assert_eq!(description, kept.trim_matches(['"', '\'']));
     }
+    // A block of text has no comment in it, and may have one behind it.
+    assert_eq!(set(&[("description", "|\n  # 1\n  b")]).about.description.trim_end(), "# 1\nb");
+    refused_set(&[("description", "|\n  b\n# 1")], "comment `# 1`");
     refused_set(&[("", "0")], "bad-path ``");
     refused_set(&[("database.nodes", "9")], "too-few-hosts `9`");
     refused_set(&[("database.engine", "")], "no-value `engine`");
