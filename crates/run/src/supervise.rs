@@ -18,6 +18,7 @@ use crate::in_the_lab::Lab;
 use crate::lab_end::{self, LabDoubt};
 use crate::orders::{INTERRUPT, News, Orders, VolumeOrders};
 use crate::outcome;
+use crate::pods;
 use crate::preparation::{PreparationError, prepare, remember};
 use crate::prepared::Prepared;
 
@@ -144,6 +145,10 @@ fn supervised_outside() -> Result<Done, SuperviseError> {
     let run = Run::begin(orders, interrupts)?;
     building.begin(&run.chronicle);
     run.do_and_tell(|| {
+        if pods::fleet_plan(&run.scenario).is_some() {
+            // What is made in the cluster is removed in order: an interrupt waits until it can be.
+            building.end();
+        }
         let prepared = external::prepare(&run.scenario, &run.orders, &run.chronicle)?;
         building.end();
         run.perform(&prepared).map(Done::Run)

@@ -60,7 +60,7 @@ expect: {{ lost_writes: 0, invented_writes: 0 }}
 }
 
 /// A run that is ended with the test.
-struct Running(Child);
+pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -71,7 +71,7 @@ impl Drop for Running {
 
 impl Running {
     /// The process that conducts the run.
-    fn conductor(&self) -> u32 {
+    pub fn conductor(&self) -> u32 {
         *children(self.0.id()).first().expect("a conductor")
     }
 
@@ -93,7 +93,7 @@ fn children(parent: u32) -> Vec<u32> {
     of_each.collect::<String>().split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-fn end(process: u32) {
+pub fn end(process: u32) {
     kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL).expect("killed");
 }
 

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::folder::{Folder, json};
+use crate::agents::{Running, end};
+use crate::folder::{Folder, json, until};
 use crate::server::{self, Server};
 use crate::stand_in_cluster::StandInCluster;
 
@@ -28,6 +29,25 @@ schedule:
   - { phase: recovery, for: 3s }
 expect: { lost_writes: 0, invented_writes: 0 }
 ";
+
+/// Its load stands on two agents that are pods.
+const ON_AGENTS: &str = "name: mine
+target: kubernetes
+cluster:
+  engine: postgres
+  kubernetes:
+    namespace: databases
+    stateful-set: pg
+    replicas: 2
+    agents: { image: \"images.example.org/holdfast:1\", count: 2, program: \"PROGRAM\" }
+loads: [{ workload: ledger, clients: 5, agents: [agent-0, agent-1], timeout: 5s, think_time: 5ms }]
+schedule: [{ phase: warm-up, for: 1s }, { phase: baseline, for: 3s }]
+expect: { lost_writes: 0, invented_writes: 0 }
+";
+
+fn on_agents() -> String {
+    ON_AGENTS.replace("PROGRAM", env!("CARGO_BIN_EXE_holdfast"))
+}
 
 /// A leader and its standbys.
 fn servers(standbys: usize) -> Option<Vec<Server>> {
@@ -129,6 +149,62 @@ fn recovery_is_told(fault: &Value) {
     assert!(order.is_sorted(), "{fault:#}");
     assert!(at("endpoint-updated", "pg") >= order[2], "{fault:#}");
     assert!(fault["recovery_s"]["first_success"].as_f64() > Some(0.0), "{fault:#}");
+}
+
+#[test]
+fn agents_that_are_pods_do_one_load_and_are_removed_afterwards() {
+    let Some(desk) = Desk::new(&on_agents(), true) else { return };
+    let (code, told) = desk.said(&["check", "mine.yaml"]);
+    assert_eq!(code, 0, "{told}");
+    for words in [
+        "agent agent-1 (images.example.org/holdfast:1)",
+        "exec --stdin pod-of-agent-1 --container=holdfast --",
+        "delete jobs,services --selector app.kubernetes.io/instance=holdfast-00000000 --wait=false",
+        "yes        create jobs.batch in namespace databases: needed to make agents and remove them",
+    ] {
+        assert!(told.contains(words), "no `{words}` in {told}");
+    }
+    assert!(!desk.cluster.asked().contains("create --filename"), "{}", desk.cluster.asked());
+    let (code, told) = desk.said(&["run", "mine.yaml"]);
+    assert_eq!(code, 0, "{told}");
+    let result = desk.result();
+    let agents = result["agents"].as_array().expect("agents");
+    let names: Vec<&str> = agents.iter().filter_map(|agent| agent["agent"].as_str()).collect();
+    assert_eq!(names, ["agent-0", "agent-1"], "{result:#}");
+    assert!(result["checks"][0]["acknowledged"].as_u64() > Some(20), "{result:#}");
+    let asked = desk.cluster.asked();
+    let line = |words: &str| asked.lines().position(|line| line.starts_with(words));
+    let (made, spoken_to) = (line("create --filename -"), line("exec --stdin"));
+    assert!(made.is_some() && made < spoken_to, "{asked}");
+    assert!(spoken_to < line("delete jobs,services --selector"), "{asked}");
+    assert!(!desk.cluster.has_agents(), "{asked}");
+    let directory = desk.folder.run_directory();
+    let journal = fs::read_to_string(directory.join("remote.jsonl")).expect("a journal");
+    assert!(journal.lines().next().is_some_and(|first| first.contains("\"step\":\"intent\"")), "{journal}");
+    let (code, told) = desk.said(&["heal", &directory.display().to_string()]);
+    assert!(code == 0 && told.contains("nothing stands"), "{code}: {told}");
+}
+
+#[test]
+fn agents_that_are_pods_are_removed_by_heal_where_the_run_was_killed() {
+    let Some(desk) = Desk::new(&on_agents(), true) else { return };
+    let mut command = desk.folder.command(&["run", "mine.yaml", "--set", "schedule.1.for=300s"]);
+    command.env("PATH", desk.cluster.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let running = Running(command.spawn().expect("the program starts"));
+    let has_begun = || {
+        let events = desk.folder.newest_run().map(|directory| directory.join("events.jsonl"));
+        let events = events.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        events.contains("\"event\":\"phase\"")
+    };
+    until("begun", has_begun);
+    end(running.conductor());
+    drop(running);
+    assert!(desk.cluster.has_agents(), "{}", desk.cluster.asked());
+    let directory = desk.folder.run_directory().display().to_string();
+    until("healed", || desk.said(&["heal", &directory]).0 == 0);
+    assert!(!desk.cluster.has_agents(), "{}", desk.cluster.asked());
+    let (_, told) = desk.said(&["heal", &directory]);
+    assert!(told.contains("nothing stands: the journal has 1 faults"), "{told}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A run on a cluster that exists: the same loads, schedule, checks and files as in the lab, and faults by command files.
 //!
-//! Owns what stands in the lab's place before and while the loads run. Nothing is started and nothing is installed: what the
-//! run leaves are the workloads' tables.
+//! Owns what stands in the lab's place before and while the loads run. Nothing is started but agents, and nothing is installed: what
+//! the run leaves are the workloads' tables.
 
 mod agents;
 mod commands;
@@ -23,7 +23,7 @@ use remote::{Journal, Permit};
 use scenario::{Cluster, Scenario, node_name};
 use watch::{Usage, Vigil, Watch};
 
-use self::agents::Agents;
+use self::agents::{AgentPods, Agents, muster};
 pub use self::agents::{AgentError, PlannedAgent, planned_agents};
 pub use self::commands::{Planned, check_commands, permit, planned};
 use self::strikes::{On, Strikes};
@@ -105,7 +105,9 @@ pub(crate) fn prepare(
     let access = access((cluster, pods.as_deref()), password.clone())?;
     let plans = plans(scenario, (orders.seed, &orders.planted), &access, &|_| Ok(None))?;
     // First of all: a machine that cannot be reached leaves no tables behind.
-    let agents = Agents::call((scenario, cluster), &plans, password.as_deref(), &orders.holdfast)?;
+    let fleet = muster(scenario, &orders.run_directory, chronicle).map_err(AgentError::from)?;
+    let password_and_version = (password.as_deref(), orders.holdfast.as_str());
+    let agents = Agents::call((scenario, cluster), &plans, password_and_version, fleet)?;
     let (mut version, mut leader) = (String::new(), None);
     if let Some(plan) = plans.first() {
         version = load::server_version(plan, here())?;
@@ -240,7 +242,10 @@ impl Target for ClusterTarget {
     }
 
     fn begin(&self, run: Beginning<'_>) -> Result<Box<dyn Underway>, TargetError> {
-        let journal = Journal::open(run.directory.path())?;
+        let journal = match self.agents.journal() {
+            Some(journal) => journal,
+            None => Arc::new(Journal::open(run.directory.path())?),
+        };
         let pods = self.pods.as_ref();
         let watching = pods.map(|pods| pods.watch(run.directory, run.zero)).transpose()?;
         let vigil = Vigil::start(Watch {
@@ -266,7 +271,8 @@ impl Target for ClusterTarget {
         );
         let watching = self.pods.clone().zip(watching);
         let chronicle = run.chronicle.clone();
-        Ok(Box::new(ClusterRun { strikes, vigil: Some(vigil), watching, chronicle, found: Found::default() }))
+        let (vigil, agents, found) = (Some(vigil), self.agents.pods(), Found::default());
+        Ok(Box::new(ClusterRun { strikes, vigil, watching, agents, chronicle, found }))
     }
 }
 
@@ -277,6 +283,8 @@ struct ClusterRun {
     vigil: Option<Vigil>,
     /// The members' pods and what is seen of them; none of machines.
     watching: Option<(Arc<Pods>, Watching)>,
+    /// The agents that are pods.
+    agents: AgentPods,
     chronicle: Arc<Chronicle>,
     found: Found,
 }
@@ -309,7 +317,11 @@ impl Underway for ClusterRun {
     }
 
     fn finish(self: Box<Self>) -> Found {
-        let ClusterRun { mut strikes, watching, chronicle, mut found, .. } = *self;
+        let ClusterRun { mut strikes, watching, agents, chronicle, mut found, .. } = *self;
+        for doubt in agents.dismiss() {
+            let what = format!("the agents' pods are not known to be gone: {doubt}");
+            chronicle.warn(what, "run `holdfast heal` with the run directory");
+        }
         if let Some((pods, watching)) = watching {
             let seen = watching.finish(chronicle.as_ref());
             found.recoveries = pods.recoveries(&seen, &strikes.records());
