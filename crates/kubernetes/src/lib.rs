@@ -1,12 +1,13 @@
 //! A Kubernetes cluster through the system's `kubectl`, which carries the user's own login.
 //!
 //! Owns how kubectl is called and ended ([`kubectl`]), which facts are kept of the API's objects ([`objects`], [`members`]),
-//! what a run needs leave for ([`permit`]) and the roles that give it ([`roles`]), ways to a pod's port ([`forward`]), what is seen
-//! of the cluster while a run lasts ([`watch`], [`sightings`]) and the phases of a recovery ([`phases`]). Objects, roles,
-//! sightings and phases are pure. What is struck, and what a run makes of the facts, is the caller's; nothing here changes a
-//! cluster.
+//! what a run needs leave for ([`permit`]) and the roles that give it ([`roles`]), ways to a pod's port ([`forward`]), load generators
+//! as pods ([`generators`]), what is seen of the cluster while a run lasts ([`watch`], [`sightings`]) and the phases of a recovery
+//! ([`phases`]). Objects, roles, sightings and phases are pure. What is struck or made, and what a run makes of the facts, is the
+//! caller's; nothing here changes a cluster.
 
 pub mod forward;
+pub mod generators;
 pub mod kubectl;
 mod local_port;
 pub mod members;
@@ -19,6 +20,7 @@ pub mod sightings;
 pub mod watch;
 
 pub use forward::{Forward, ForwardError};
+pub use generators::Generators;
 pub use kubectl::{Kubectl, KubectlError};
 pub use members::MemberError;
 pub use objects::{Container, Endpoints, Node, ObjectError, Pod, PodPhase, Volume};

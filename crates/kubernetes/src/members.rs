@@ -28,6 +28,14 @@ pub enum MemberError {
         /// The namespace that was looked in.
         namespace: String,
     },
+    /// There is no such service, though it was made.
+    #[error("there is no service `{service}` in namespace `{namespace}`")]
+    NoService {
+        /// Its name.
+        service: String,
+        /// The namespace that was looked in.
+        namespace: String,
+    },
 }
 
 /// These pods, in this order. No others are asked for, however many there are.
@@ -80,7 +88,7 @@ pub fn nodes(kubectl: &Kubectl) -> Result<Vec<Node>, MemberError> {
 }
 
 /// Objects of these names; those that are not there are left out.
-fn named(kubectl: &Kubectl, resource: &str, names: &[String]) -> Result<Vec<Value>, KubectlError> {
+pub(crate) fn named(kubectl: &Kubectl, resource: &str, names: &[String]) -> Result<Vec<Value>, KubectlError> {
     // Without a name kubectl would list all there are.
     if names.is_empty() {
         return Ok(Vec::new());

@@ -32,6 +32,8 @@ pub enum Act {
     ChaosMeshPod,
     /// Chaos Mesh breaks a network.
     ChaosMeshNetwork,
+    /// Load generators are made as pods.
+    Generators,
 }
 
 /// Something that a login must be allowed.
@@ -129,6 +131,12 @@ pub fn needs(acts: &BTreeSet<Act>) -> Vec<Need> {
             Act::ChaosMeshNetwork => {
                 let resource = "networkchaos.chaos-mesh.org";
                 add(&["create", "get", "delete"], resource, here, true, "let Chaos Mesh break a network");
+            }
+            Act::Generators => {
+                let verbs = &["create", "get", "list", "delete"];
+                add(verbs, "jobs.batch", here, true, "make agents and remove them");
+                add(verbs, "services", here, true, "let agents reach the members");
+                add(&["create"], "pods/exec", here, true, "speak with agents");
             }
         }
     }

@@ -101,23 +101,33 @@ fn load(result: &RunResult) -> String {
             format::listed(&open)
         ));
     }
-    let place = match result.facts.is_external {
-        true if result.facts.kubernetes.is_some() => {
+    sentences.push(format!(
+        "{} They reconnect with growing pauses, search for the node that \
+         takes writes, and never stop the run.",
+        clients_place(result)
+    ));
+    sentences.join(" ")
+}
+
+fn clients_place(result: &RunResult) -> &'static str {
+    let (of_pods, on_agents) = (result.facts.kubernetes.is_some(), !result.agents.is_empty());
+    match result.facts.is_external {
+        true if of_pods && on_agents => {
+            "Clients run in the pods named under Agents, and reach each member by a service of its own. Those of loads \
+             without agents run in the process that conducted the run, and reach the members by `kubectl port-forward`, \
+             through the cluster's API server."
+        }
+        true if of_pods => {
             "Clients run in one process on the machine that holdfast ran on, and reach each pod by `kubectl port-forward`: \
              every latency has the way through the cluster's API server and the node's kubelet in it."
         }
-        true if !result.agents.is_empty() => {
+        true if on_agents => {
             "Clients run in processes of holdfast on the machines named under Agents; loads without agents in the one that \
              conducted the run."
         }
         true => "Clients run in one process on the machine that holdfast ran on.",
         false => "Clients have their own place in the site.",
-    };
-    sentences.push(format!(
-        "{place} They reconnect with growing pauses, search for the node that \
-         takes writes, and never stop the run."
-    ));
-    sentences.join(" ")
+    }
 }
 
 /// What nothing in this run proves. What each check proves stands beside the check.
@@ -132,7 +142,7 @@ fn proofs(result: &RunResult) -> String {
             "Whether unsynced data survives a power loss, unless a command file takes the power away: a process that is \
              killed leaves its data in the machine's memory.",
         );
-        if result.facts.kubernetes.is_some() {
+        if result.facts.kubernetes.is_some() && result.agents.is_empty() {
             unproven.push(
                 "What clients within the cluster would have seen. Those of this run reach a pod through its node, not by \
                  the network of pods: cutting that does not cut them off.",

@@ -13,7 +13,7 @@ use scenario::{Scenario, Source};
 use crate::chronicle::{Chronicle, ChronicleError, news};
 use crate::conductor::{Conductor, ConductorError};
 use crate::directory::{DirectoryError, RunDirectory};
-use crate::external::{self, ExternalError};
+use crate::external::{self, AgentPods, ExternalError};
 use crate::in_the_lab::Lab;
 use crate::lab_end::{self, LabDoubt};
 use crate::orders::{INTERRUPT, News, Orders, VolumeOrders};
@@ -144,9 +144,13 @@ fn supervised_outside() -> Result<Done, SuperviseError> {
     let run = Run::begin(orders, interrupts)?;
     building.begin(&run.chronicle);
     run.do_and_tell(|| {
-        let prepared = external::prepare(&run.scenario, &run.orders, &run.chronicle)?;
+        // While pods are made an interrupt waits: what is half there cannot be removed from beside.
+        let pause = || building.end();
+        let go_on = |agents: AgentPods| building.go_on(&run.chronicle, agents);
+        let prepared = external::prepare(&run.scenario, &run.orders, &run.chronicle, (&pause, &go_on));
+        // Also where it failed: whoever has the agents last removes them.
         building.end();
-        run.perform(&prepared).map(Done::Run)
+        run.perform(&prepared?).map(Done::Run)
     })
 }
 
@@ -181,29 +185,57 @@ fn listen(
 }
 
 /// The time in which there is nothing to heal and nothing to write but that it ended: an interrupt need not wait for a
-/// database that is just starting.
+/// database that is just starting. Agents that are pods are removed before this process ends.
 #[derive(Clone, Default)]
-struct Building(Arc<Mutex<Option<Arc<Chronicle>>>>);
+struct Building(Arc<Mutex<Stage>>);
+
+/// How far it is.
+#[derive(Default)]
+struct Stage {
+    /// Where it is told that it ended; none while an interrupt has to wait, and once it is over.
+    chronicle: Option<Arc<Chronicle>>,
+    /// None before they are there.
+    agents: AgentPods,
+    /// The interrupt that waits.
+    waiting: Option<String>,
+}
 
 impl Building {
-    fn chronicle(&self) -> MutexGuard<'_, Option<Arc<Chronicle>>> {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, chronicle: &Arc<Chronicle>) {
-        *self.chronicle() = Some(chronicle.clone());
+        self.stage().chronicle = Some(chronicle.clone());
     }
 
     fn end(&self) {
-        *self.chronicle() = None;
+        *self.stage() = Stage::default();
+    }
+
+    /// Agents that are pods are there now, and an interrupt need not wait any longer.
+    fn go_on(&self, chronicle: &Arc<Chronicle>, agents: AgentPods) {
+        let mut stage = self.stage();
+        stage.chronicle = Some(chronicle.clone());
+        stage.agents = agents;
+        let waiting = stage.waiting.take();
+        drop(stage);
+        if let Some(why) = waiting {
+            self.abandon(&why);
+        }
     }
 
     /// While it lasts: ends this process, PID 1 of the lab, and the lab with it.
     fn abandon(&self, why: &str) {
-        if let Some(chronicle) = self.chronicle().take() {
-            chronicle.say(EventKind::Interrupted { why: why.to_owned() });
-            std::process::exit(Verdict::Unknown.exit_code().into());
-        }
+        // Held until the end: the run does not begin meanwhile.
+        let mut stage = self.stage();
+        let Some(chronicle) = stage.chronicle.take() else {
+            stage.waiting = Some(why.to_owned());
+            return;
+        };
+        chronicle.say(EventKind::Interrupted { why: why.to_owned() });
+        stage.agents.dismiss(chronicle.as_ref());
+        std::process::exit(Verdict::Unknown.exit_code().into());
     }
 }
 

@@ -13,9 +13,10 @@ use crate::workload_options::ycsb_inserts;
 /// Whether there are agents of these names, each named once.
 pub(crate) fn check_known(named: &[Spanned<String>], cluster: Option<&Cluster>, findings: &mut Findings) {
     let Some(first) = named.first() else { return };
-    if cluster.is_some_and(|cluster| cluster.kubernetes.is_some()) {
+    let of_pods = cluster.and_then(|cluster| cluster.kubernetes.as_ref());
+    if of_pods.is_some_and(|kubernetes| kubernetes.agents.is_none()) {
         let message = "clients of pods run on this machine, where the ways to the pods begin";
-        let help = "leave `agents` out; run holdfast where the clients are to be";
+        let help = "leave `agents` out, or add `agents: { image: IMAGE, count: 2 }` to `kubernetes`";
         findings.add("no-agents", first.at, message, "no agents for pods", help);
         return;
     }
@@ -26,7 +27,8 @@ pub(crate) fn check_known(named: &[Spanned<String>], cluster: Option<&Cluster>, 
         findings.add("no-agents", first.at, message, "no agents in the lab", help);
         return;
     };
-    let names: Vec<&str> = cluster.agents.iter().map(|agent| agent.name.as_str()).collect();
+    let all = cluster.agent_names();
+    let names: Vec<&str> = all.iter().map(String::as_str).collect();
     let mut seen: BTreeMap<&str, Spot> = BTreeMap::new();
     for agent in named {
         if !names.contains(&agent.value.as_str()) {

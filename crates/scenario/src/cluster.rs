@@ -79,7 +79,7 @@ fn decode_members(
     decoder: &mut Decoder,
 ) -> Option<(Option<Kubernetes>, Vec<NamedMember>)> {
     if let Some(node) = record.get(pods::KEY) {
-        pods::refuse_machines(record, decoder);
+        pods::refuse_machines(record, node, decoder);
         let (kubernetes, members) = pods::decode(node, engine, decoder)?.resolve();
         for (number, (name, _)) in members.iter().enumerate() {
             check_member_name(name, number, decoder);

@@ -7,17 +7,21 @@ use std::collections::BTreeMap;
 use capabilities::Capabilities;
 
 use crate::decode::{Decoder, Record};
-use crate::language::{KUBERNETES, MOST_NAME_BYTES, MOST_PODS, POD_ROLE};
+use crate::language::{KUBERNETES, MOST_NAME_BYTES, MOST_PODS, POD_AGENTS, POD_ROLE};
 use crate::quoted::quoted;
 use crate::rejection::{Finding, Spanned, Spot};
-use crate::resolved::{Kubernetes, Member, MemberReach, RoleLabel};
+use crate::resolved::{Kubernetes, Member, MemberReach, PodAgents, RoleLabel};
 use crate::tree::{Node, Value};
 use crate::wording::shortened;
 
 /// The section's key.
 pub(crate) const KEY: &str = "kubernetes";
+/// The section's key for agents, and the cluster's for those on machines.
+const AGENTS: &str = "agents";
+/// What becomes of a load is said where any agents are.
+const AGENT_LOST: &str = "agent-lost";
 /// Keys of a cluster that are for machines.
-const OF_MACHINES: &[&str] = &["agents", "agent-lost", "ssh-config"];
+const OF_MACHINES: &[&str] = &[AGENTS, AGENT_LOST, "ssh-config"];
 /// What a fault cannot say of its pod, because leave is given pod by pod: the names of a member's own facts, and the node that it
 /// is on.
 pub(crate) const OF_THE_POD: &[&str] = &["pod", "namespace", "context", "kubeconfig", "node"];
@@ -25,6 +29,8 @@ pub(crate) const OF_THE_POD: &[&str] = &["pod", "namespace", "context", "kubecon
 const NAMESPACE: &str = "default";
 /// Longest name of a context.
 const MOST_CONTEXT_BYTES: usize = 255;
+/// Longest name of an image.
+const MOST_IMAGE_BYTES: usize = 255;
 
 /// The section as written.
 pub(crate) struct PodsDocument {
@@ -51,6 +57,7 @@ pub(crate) fn decode(
     let container = record.get("container").and_then(|node| decoder.name(node, "the container"));
     let port = record.get("port").and_then(|node| decoder.count(node, "the port", 1, u64::from(u16::MAX)));
     let role = record.get("role").and_then(|node| decode_role(node, decoder));
+    let agents = record.get(AGENTS).and_then(|node| decode_agents(node, decoder));
     let usual = engine.and_then(|engine| engine.protocol.usual()).map(|usual| usual.port);
     let port = port.and_then(|port| u16::try_from(port.value).ok()).or(usual);
     Some(PodsDocument {
@@ -62,17 +69,26 @@ pub(crate) fn decode(
             // An engine that is not known is told already.
             port: port.unwrap_or_default(),
             role,
+            agents,
         },
         pods: pods?,
     })
 }
 
-/// Refuses what only machines have.
-pub(crate) fn refuse_machines(cluster: &Record<'_>, decoder: &mut Decoder) {
+/// Refuses what only machines have. `section` is this section.
+pub(crate) fn refuse_machines(cluster: &Record<'_>, section: &Node, decoder: &mut Decoder) {
+    let has_agents = cluster_has(section, AGENTS);
     for &key in OF_MACHINES {
         let Some(at) = cluster.key_at(key) else { continue };
+        if key == AGENT_LOST && has_agents {
+            continue;
+        }
         let message = format!("`{key}` is for machines, and the members are pods");
-        let help = "leave it out: clients, and the commands that break pods, run on this machine";
+        let help = match key {
+            AGENTS => "write `agents: { image: IMAGE, count: 2 }` in `kubernetes`: there they are pods",
+            AGENT_LOST => "leave it out: without `agents` in `kubernetes` there is none to lose",
+            _ => "leave it out: clients, and the commands that break pods, run on this machine",
+        };
         decoder.findings.add("not-of-pods", at, message, "not with `kubernetes`", help);
     }
 }
@@ -153,6 +169,31 @@ fn decode_role(node: &Node, decoder: &mut Decoder) -> Option<RoleLabel> {
     Some(RoleLabel { label: label?.value, leader })
 }
 
+fn decode_agents(node: &Node, decoder: &mut Decoder) -> Option<PodAgents> {
+    let record = decoder.record(node, &POD_AGENTS)?;
+    let image = record.get("image").and_then(|node| decode_image(node, decoder));
+    let count = record
+        .get("count")
+        .and_then(|node| decoder.count(node, "the number of agents", 1, MOST_PODS))
+        .map(|count| count.value);
+    let program = record.get("program").and_then(|node| decoder.text(node, "the program"));
+    let count = u32::try_from(count?).unwrap_or(u32::MAX);
+    Some(PodAgents { image: image?, count, program: program.map(|program| program.value) })
+}
+
+fn decode_image(node: &Node, decoder: &mut Decoder) -> Option<String> {
+    let image = decoder.text(node, "the image")?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
+    let begins = image.value.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins && image.value.len() <= MOST_IMAGE_BYTES && image.value.chars().all(fits) {
+        return Some(image.value);
+    }
+    let message = format!("`{}` cannot be the name of an image", shortened(&image.value));
+    let help = "write it as images.example.org/holdfast:1, in letters, digits and `._:/@-`";
+    decoder.findings.add("bad-image", image.at, message, "not such a name", help);
+    None
+}
+
 impl PodsDocument {
     /// The section, and the members that its pods are.
     pub(crate) fn resolve(self) -> (Kubernetes, Vec<(Spanned<String>, Member)>) {
@@ -185,7 +226,7 @@ fn facts(kubernetes: &Kubernetes, pod: &str) -> BTreeMap<String, String> {
 
 /// The section as a scenario has it, line by line, below `cluster`.
 pub(crate) fn written(kubernetes: &Kubernetes, members: &[Member]) -> Vec<String> {
-    let Kubernetes { namespace, context, kubeconfig, container, port, role } = kubernetes;
+    let Kubernetes { namespace, context, kubeconfig, container, port, role, agents } = kubernetes;
     let pods: Vec<String> = members.iter().map(|member| quoted(&member.name)).collect();
     let texts = [
         ("namespace", Some(namespace)),
@@ -201,6 +242,11 @@ pub(crate) fn written(kubernetes: &Kubernetes, members: &[Member]) -> Vec<String
     lines.extend(role.as_ref().map(|RoleLabel { label, leader }| {
         let leader: Vec<String> = leader.iter().map(|value| quoted(value)).collect();
         format!("    role: {{ label: {}, leader: [{}] }}", quoted(label), leader.join(", "))
+    }));
+    lines.extend(agents.as_ref().map(|PodAgents { image, count, program }| {
+        let program = program.as_ref().map(|program| format!(", program: {}", quoted(program)));
+        let program = program.unwrap_or_default();
+        format!("    {AGENTS}: {{ image: {}, count: {count}{program} }}", quoted(image))
     }));
     lines
 }

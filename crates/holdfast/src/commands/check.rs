@@ -107,6 +107,10 @@ fn show_external(scenario: &Scenario) {
     for PlannedAgent { load, agent, host, command } in run::external::planned_agents(scenario) {
         printed!("  load {load}: agent {agent} ({host}) is `{}`", command.join(" "));
     }
+    if let Some(commands) = run::pods::planned_fleet(scenario) {
+        printed!("  its agents are pods that are made for the run and removed at its end");
+        faults::show_commands(&commands);
+    }
     let planned = run::external::planned(scenario);
     if planned.is_empty() {
         printed!("  runs on a cluster that exists, and breaks nothing there");

@@ -58,11 +58,11 @@ expect: {{ lost_writes: 0, invented_writes: 0 }}
 
 impl Running {
     /// The process that conducts the run.
-    fn conductor(&self) -> u32 {
+    pub fn conductor(&self) -> u32 {
         *children(self.id()).first().expect("a conductor")
     }
 
-    fn agents(&self) -> Vec<u32> {
+    pub fn agents(&self) -> Vec<u32> {
         children(self.conductor()).into_iter().filter(is_agent).collect()
     }
 }
@@ -77,7 +77,7 @@ fn is_agent(process: &u32) -> bool {
     fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|words| words.ends_with(b"\0agent\0"))
 }
 
-fn end(process: u32) {
+pub fn end(process: u32) {
     kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL).expect("killed");
 }
 

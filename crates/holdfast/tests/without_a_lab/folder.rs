@@ -33,10 +33,8 @@ impl Folder {
         said(&mut self.command(arguments))
     }
 
-    /// Starts the program; nobody reads what it says.
     pub fn started(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
-        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts"))
+        started(&mut self.command(arguments))
     }
 
     pub fn run_directory(&self) -> PathBuf {
@@ -68,6 +66,11 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Starts the program; nobody reads what it says.
+pub fn started(command: &mut Command) -> Running {
+    Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts"))
 }
 
 /// The program's exit code, and its standard output with standard error behind it.

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::folder::{self, Folder, json};
+use crate::agents::end;
+use crate::folder::{self, Folder, Running, json, until};
 use crate::server::{self, Server};
 use crate::stand_in_cluster::StandInCluster;
 
@@ -28,6 +29,25 @@ schedule:
   - { phase: recovery, for: 3s }
 expect: { lost_writes: 0, invented_writes: 0 }
 ";
+
+/// Its load stands on two agents that are pods.
+const ON_AGENTS: &str = "name: mine
+target: kubernetes
+cluster:
+  engine: postgres
+  kubernetes:
+    namespace: databases
+    stateful-set: pg
+    replicas: 2
+    agents: { image: \"images.example.org/holdfast:1\", count: 2, program: \"PROGRAM\" }
+loads: [{ workload: ledger, clients: 5, agents: [agent-0, agent-1], timeout: 5s, think_time: 5ms }]
+schedule: [{ phase: warm-up, for: 1s }, { phase: baseline, for: 3s }]
+expect: { lost_writes: 0, invented_writes: 0 }
+";
+
+fn on_agents() -> String {
+    ON_AGENTS.replace("PROGRAM", env!("CARGO_BIN_EXE_holdfast"))
+}
 
 /// A leader and its standbys.
 fn servers(standbys: usize) -> Option<Vec<Server>> {
@@ -57,6 +77,16 @@ impl Desk {
 
     fn said(&self, arguments: &[&str]) -> (i32, String) {
         said(&self.folder, &self.cluster.path(), arguments)
+    }
+
+    fn started(&self, arguments: &[&str]) -> Running {
+        folder::started(self.folder.command(arguments).env("PATH", self.cluster.path()))
+    }
+
+    /// What the run has recorded by now.
+    fn events(&self) -> String {
+        let events = self.folder.newest_run().map(|directory| directory.join("events.jsonl"));
+        events.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
     }
 
     fn result(&self) -> Value {
@@ -127,6 +157,80 @@ fn recovery_is_told(fault: &Value) {
     assert!(order.is_sorted(), "{fault:#}");
     assert!(at("endpoint-updated", "pg") >= order[2], "{fault:#}");
     assert!(fault["recovery_s"]["first_success"].as_f64() > Some(0.0), "{fault:#}");
+}
+
+#[test]
+fn agents_that_are_pods_do_one_load_and_are_removed_afterwards() {
+    let Some(desk) = Desk::new(&on_agents(), true) else { return };
+    let (code, told) = desk.said(&["check", "mine.yaml"]);
+    assert_eq!(code, 0, "{told}");
+    for words in [
+        "agent agent-1 (images.example.org/holdfast:1)",
+        "exec --stdin pod-of-agent-1 --container=holdfast --",
+        "delete jobs,services --selector app.kubernetes.io/instance=holdfast-00000000 --wait=false",
+        "yes        create jobs.batch in namespace databases: needed to make agents and remove them",
+    ] {
+        assert!(told.contains(words), "no `{words}` in {told}");
+    }
+    assert!(!desk.cluster.asked().contains("create --filename"), "{}", desk.cluster.asked());
+    let (code, told) = desk.said(&["run", "mine.yaml"]);
+    assert_eq!(code, 0, "{told}");
+    let result = desk.result();
+    let agents = result["agents"].as_array().expect("agents");
+    let names: Vec<&str> = agents.iter().filter_map(|agent| agent["agent"].as_str()).collect();
+    assert_eq!(names, ["agent-0", "agent-1"], "{result:#}");
+    assert!(result["checks"][0]["acknowledged"].as_u64() > Some(20), "{result:#}");
+    let asked = desk.cluster.asked();
+    let line = |words: &str| asked.lines().position(|line| line.starts_with(words));
+    let (made, spoken_to) = (line("create --filename -"), line("exec --stdin"));
+    assert!(made.is_some() && made < spoken_to, "{asked}");
+    assert!(spoken_to < line("delete jobs,services --selector"), "{asked}");
+    assert!(!desk.cluster.has_agents(), "{asked}");
+    let directory = desk.folder.run_directory();
+    let journal = fs::read_to_string(directory.join("remote.jsonl")).expect("a journal");
+    assert!(journal.lines().next().is_some_and(|first| first.contains("\"step\":\"intent\"")), "{journal}");
+    let (code, told) = desk.said(&["heal", &directory.display().to_string()]);
+    assert!(code == 0 && told.contains("nothing stands"), "{code}: {told}");
+}
+
+#[test]
+fn agents_that_are_pods_are_removed_by_heal_where_the_run_was_killed() {
+    let Some(desk) = Desk::new(&on_agents(), true) else { return };
+    let running = desk.started(&["run", "mine.yaml", "--set", "schedule.1.for=300s"]);
+    until("begun", || desk.events().contains("\"event\":\"phase\""));
+    end(running.conductor());
+    drop(running);
+    assert!(desk.cluster.has_agents(), "{}", desk.cluster.asked());
+    let directory = desk.folder.run_directory().display().to_string();
+    until("healed", || desk.said(&["heal", &directory]).0 == 0);
+    assert!(!desk.cluster.has_agents(), "{}", desk.cluster.asked());
+    let (_, told) = desk.said(&["heal", &directory]);
+    assert!(told.contains("nothing stands: the journal has 1 faults"), "{told}");
+}
+
+#[test]
+fn agents_that_are_pods_are_removed_where_nobody_waits_for_the_run_any_more() {
+    let Some(desk) = Desk::new(&on_agents(), true) else { return };
+    let running = desk.started(&["run", "mine.yaml", "--set", "schedule.1.for=300s"]);
+    until("begun", || desk.events().contains("\"event\":\"phase\""));
+    assert!(desk.cluster.has_agents(), "{}", desk.cluster.asked());
+    drop(running);
+    until("removed", || !desk.cluster.has_agents());
+}
+
+#[test]
+fn a_run_that_loses_an_agent_with_its_pod_is_unknown_and_leaves_no_other_behind() {
+    let Some(desk) = Desk::new(&on_agents(), true) else { return };
+    let running = desk.started(&["run", "mine.yaml", "--set", "schedule.1.for=4s"]);
+    until("begun", || desk.events().contains("\"event\":\"phase\""));
+    let agents = running.agents();
+    assert_eq!(agents.len(), 2);
+    end(agents[1]);
+    assert_eq!(running.exit_code(), Some(2));
+    let result = desk.result();
+    let reasons = result["reasons"].to_string();
+    assert!(reasons.contains("agent agent-") && reasons.contains("was lost"), "{result:#}");
+    assert!(!desk.cluster.has_agents(), "{}", desk.cluster.asked());
 }
 
 #[test]

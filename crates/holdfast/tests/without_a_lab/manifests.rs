@@ -156,6 +156,18 @@ fn the_roles_allow_what_check_names_for_every_command_file_and_nothing_else() {
 }
 
 #[test]
+fn the_roles_allow_what_agents_as_pods_need() {
+    let on_agents = scenario("kubernetes-pod-delete", "")
+        .replace("replicas: 2 }", "replicas: 2, agents: { image: holdfast, count: 2 } }")
+        .replace("clients: 2 }", "clients: 2, agents: [agent-0, agent-1] }");
+    let folder = Folder::with(&on_agents);
+    let (needed, _) = named_by_check(&folder);
+    assert!(needed.contains("create jobs.batch in namespace databases"), "{needed:?}");
+    let some = documents(&printed(&folder, &["manifests", "mine.yaml", "--only-needed"]));
+    assert_eq!(allowed(&some), needed);
+}
+
+#[test]
 fn every_role_is_bound_to_the_account_and_in_its_own_place() {
     let folder = Folder::with(&scenario("kubernetes-evict", ""));
     let arguments = ["manifests", "mine.yaml", "--account", "tester", "--namespace", "tests"];

@@ -20,7 +20,8 @@ use crate::server::Server;
 
 /// What it is asked stands in `asked`. Objects are files, a watch follows a file, and a way to a pod is [`relay`]. Its current context is
 /// `kind-lab`; what says none of its own is refused, since another could be current by then. As of a cluster with a broken extension,
-/// every answer comes with a complaint that has the time in it.
+/// every answer comes with a complaint that has the time in it. Agents that are made as pods are processes of this machine, and the
+/// services by which they reach the members are the servers' own addresses.
 const KUBECTL: &str = r#"#!/bin/sh
 folder=@FOLDER@
 refuse() { echo "error: $*" >&2; exit 1; }
@@ -45,6 +46,30 @@ $has_context || refuse "no context: $*"
 of="$folder/pods/$3"
 case "$*" in
   'version -o json') echo '{ "clientVersion": { "gitVersion": "v1.31.0" }, "serverVersion": { "gitVersion": "v1.35.4" } }' ;;
+  'create --filename -')
+    cat > "$folder/new-agents"
+    name=$(sed -n 's/.*"app.kubernetes.io\/instance":"\([^"]*\)".*/\1/p' "$folder/new-agents")
+    count=$(sed -n 's/.*"completions":\([0-9]*\).*/\1/p' "$folder/new-agents")
+    items= number=0
+    while [ "$number" -lt "$count" ]; do
+      items="$items${items:+,}{ \"kind\": \"Pod\", \"metadata\": { \"name\": \"$name-$number-x\", \"uid\": \"$name-$number\",
+        \"creationTimestamp\": \"2026-11-25T09:00:00Z\", \"labels\": { \"batch.kubernetes.io/job-completion-index\": \"$number\" } },
+        \"spec\": { \"nodeName\": \"worker-1\" },
+        \"status\": { \"phase\": \"Running\", \"conditions\": [{ \"type\": \"Ready\", \"status\": \"True\" }] } }"
+      number=$((number + 1))
+    done
+    echo "{ \"kind\": \"List\", \"items\": [$items] }" > "$folder/agents-pods"
+    mkdir -p "$folder/objects/services"
+    for pod in "$folder"/pods/*; do
+      echo "{ \"kind\": \"Service\", \"metadata\": { \"name\": \"$name-${pod##*-}\" },
+        \"spec\": { \"clusterIP\": \"127.0.0.1\", \"ports\": [{ \"port\": $(cat "$pod/backend") }] } }" > "$folder/objects/services/$name-${pod##*-}.json"
+    done
+    mv "$folder/new-agents" "$folder/agents" ;;
+  'get jobs '*' --ignore-not-found --output name') [ ! -e "$folder/agents" ] || echo "job.batch/$3" ;;
+  'get jobs,services,pods --selector '*' --output name') [ ! -e "$folder/agents" ] || echo "job.batch/${4#*=}" ;;
+  'get pods --selector '*' -o json') cat "$folder/agents-pods" ;;
+  'delete jobs,services --selector '*' --wait=false --interactive=false') rm -rf "$folder/agents" "$folder/agents-pods" "$folder/objects/services" ;;
+  'exec --stdin '*' --container=holdfast -- sh -s') exec sh -s ;;
   'get nodes -o json') cat "$folder/objects/nodes.json" ;;
   'get '*' --watch --output-watch-events -o json') exec tail -n +1 -f "$folder/watch/$2" ;;
   'get '*' --ignore-not-found -o json')
@@ -112,6 +137,11 @@ impl StandInCluster {
         format!("{}:{}", self.folder.path().display(), std::env::var("PATH").unwrap_or_default())
     }
 
+    /// Whether agents were made as pods, and not removed.
+    pub fn has_agents(&self) -> bool {
+        self.folder.path().join("agents").exists()
+    }
+
     /// What kubectl was asked so far, line by line.
     pub fn asked(&self) -> String {
         fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default()
@@ -173,7 +203,7 @@ impl RunningPod {
             "kind": "Pod",
             "metadata": {
                 "name": self.name, "uid": self.uid(), "creationTimestamp": "2026-11-25T09:00:00Z",
-                "labels": { "role": self.role }
+                "labels": { "role": self.role, "statefulset.kubernetes.io/pod-name": self.name }
             },
             "spec": {
                 "nodeName": "worker-1",

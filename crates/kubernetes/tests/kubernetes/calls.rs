@@ -221,4 +221,8 @@ fn a_fault_needs_more_than_looking_on() {
     let watched = taint.iter().filter(|need| need.verb == "watch" && need.resource == "nodes");
     assert_eq!(watched.count(), 1, "it is not optional as well");
     assert!(has(&of(&[Act::ChaosMeshNetwork]), "create", "networkchaos.chaos-mesh.org"));
+    let generators = of(&[Act::Generators]);
+    for resource in ["jobs.batch", "services"] {
+        assert!(has(&generators, "create", resource) && has(&generators, "delete", resource), "{resource}");
+    }
 }

@@ -1,11 +1,12 @@
 //! What is read of objects as the API documents them, and of those from which something is missing.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use kubernetes::{Container, Endpoints, Node, Pod, PodPhase, Volume};
+use kubernetes::{Container, Endpoints, Generators, Node, Pod, PodPhase, Volume};
 use serde_json::{Value, json};
 
-use crate::stub::{object, with};
+use crate::stub::{object, stub, with};
 
 /// 2026-03-01T10:00:00Z.
 const CREATED: f64 = 1_772_359_200.0;
@@ -115,4 +116,34 @@ fn endpoints_are_the_pods_that_take_connections() {
     assert_eq!(endpoints.ready_uids, set(&["uid-0", "uid-1"]));
     let none = with(object("endpoint_slice.json"), "/endpoints", Value::Null);
     assert_eq!(Endpoints::read(&none).expect("a slice").ready, set(&[]));
+}
+
+#[test]
+fn generators_are_those_of_their_pods_that_run_in_the_order_of_their_numbers() {
+    let of = |number: &str, phase: &str| {
+        json!({
+            "kind": "Pod",
+            "metadata": {
+                "name": format!("load-{number}"), "uid": number, "creationTimestamp": "2026-11-25T09:00:00Z",
+                "labels": { "batch.kubernetes.io/job-completion-index": number }
+            },
+            "status": { "phase": phase, "conditions": [{ "type": "Ready", "status": "True" }] }
+        })
+    };
+    let mut ending = of("1", "Running");
+    ending["metadata"]["deletionTimestamp"] = json!("2026-11-25T10:00:00Z");
+    let pods = [of("2", "Running"), ending, of("1", "Pending"), of("0", "Running"), of("3", "Running")];
+    let stub = stub("cat $folder/pods.json\n");
+    stub.write("pods.json", &json!({ "kind": "List", "items": pods }).to_string());
+    let generators = Generators {
+        name: "load".to_owned(),
+        image: "holdfast".to_owned(),
+        count: 3,
+        lives: Duration::from_secs(60),
+        members: Vec::new(),
+        port: 5432,
+    };
+    let running = generators.running(&stub.kubectl).expect("an answer");
+    let names: Vec<&str> = running.values().map(|pod| pod.name.as_str()).collect();
+    assert_eq!(names, ["load-0", "load-2"]);
 }

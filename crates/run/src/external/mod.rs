@@ -1,7 +1,7 @@
 //! A run on a cluster that exists: the same loads, schedule, checks and files as in the lab, and faults by command files.
 //!
-//! Owns what stands in the lab's place before and while the loads run. Nothing is started and nothing is installed: what the
-//! run leaves are the workloads' tables.
+//! Owns what stands in the lab's place before and while the loads run. Nothing is started but agents, and nothing is installed: what
+//! the run leaves are the workloads' tables.
 
 mod agents;
 mod commands;
@@ -23,14 +23,15 @@ use remote::{Journal, Permit};
 use scenario::{Cluster, Scenario, node_name};
 use watch::{Usage, Vigil, Watch};
 
-use self::agents::Agents;
+pub(crate) use self::agents::AgentPods;
 pub use self::agents::{AgentError, PlannedAgent, planned_agents};
+use self::agents::{Agents, muster};
 pub use self::commands::{Planned, check_commands, permit, planned};
 use self::strikes::{On, Strikes};
 use crate::chronicle::Chronicle;
 use crate::load_plans::{Access, PlanError, plans};
 use crate::orders::Orders;
-use crate::pods::{Pods, PodsError, Watching};
+use crate::pods::{Pods, PodsError, Watching, fleet_plan};
 use crate::preparation::{self, PreparationError, check_open_files, load_tables};
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
@@ -86,7 +87,8 @@ fn here() -> OnThread {
     Box::new(|| Ok(()))
 }
 
-/// Asks the database for its version and its leader, and makes the loads' tables.
+/// Asks the database for its version and its leader, and makes the loads' tables. Where agents are to be pods, `before_pods` is called
+/// before any is made, and `with_pods` once all are there: whoever ends this process then has to remove them.
 ///
 /// # Errors
 /// When it cannot be reached, nobody has confirmed that it may be broken, or it refuses the tables.
@@ -94,6 +96,7 @@ pub(crate) fn prepare(
     scenario: &Scenario,
     orders: &Orders,
     chronicle: &Chronicle,
+    (before_pods, with_pods): (&dyn Fn(), &dyn Fn(AgentPods)),
 ) -> Result<Prepared, ExternalError> {
     let cluster = scenario.cluster.as_ref().ok_or(ExternalError::NoCluster)?;
     let most = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard);
@@ -105,7 +108,17 @@ pub(crate) fn prepare(
     let access = access((cluster, pods.as_deref()), password.clone())?;
     let plans = plans(scenario, (orders.seed, &orders.planted), &access, &|_| Ok(None))?;
     // First of all: a machine that cannot be reached leaves no tables behind.
-    let agents = Agents::call((scenario, cluster), &plans, password.as_deref(), &orders.holdfast)?;
+    let has_pods = fleet_plan(scenario).is_some();
+    if has_pods {
+        before_pods();
+    }
+    let fleet = muster((scenario, pods.as_deref()), &orders.run_directory, chronicle);
+    let password_and_version = (password.as_deref(), orders.holdfast.as_str());
+    let fleet = fleet.map_err(AgentError::from)?;
+    let agents = Agents::call((scenario, cluster), &plans, password_and_version, fleet)?;
+    if has_pods {
+        with_pods(agents.pods());
+    }
     let (mut version, mut leader) = (String::new(), None);
     if let Some(plan) = plans.first() {
         version = load::server_version(plan, here())?;
@@ -240,7 +253,10 @@ impl Target for ClusterTarget {
     }
 
     fn begin(&self, run: Beginning<'_>) -> Result<Box<dyn Underway>, TargetError> {
-        let journal = Journal::open(run.directory.path())?;
+        let journal = match self.agents.journal() {
+            Some(journal) => journal,
+            None => Arc::new(Journal::open(run.directory.path())?),
+        };
         let pods = self.pods.as_ref();
         let watching = pods.map(|pods| pods.watch(run.directory, run.zero)).transpose()?;
         let vigil = Vigil::start(Watch {
@@ -266,7 +282,8 @@ impl Target for ClusterTarget {
         );
         let watching = self.pods.clone().zip(watching);
         let chronicle = run.chronicle.clone();
-        Ok(Box::new(ClusterRun { strikes, vigil: Some(vigil), watching, chronicle, found: Found::default() }))
+        let (vigil, agents, found) = (Some(vigil), self.agents.pods(), Found::default());
+        Ok(Box::new(ClusterRun { strikes, vigil, watching, agents, chronicle, found }))
     }
 }
 
@@ -277,6 +294,8 @@ struct ClusterRun {
     vigil: Option<Vigil>,
     /// The members' pods and what is seen of them; none of machines.
     watching: Option<(Arc<Pods>, Watching)>,
+    /// The agents that are pods.
+    agents: AgentPods,
     chronicle: Arc<Chronicle>,
     found: Found,
 }
@@ -309,7 +328,8 @@ impl Underway for ClusterRun {
     }
 
     fn finish(self: Box<Self>) -> Found {
-        let ClusterRun { mut strikes, watching, chronicle, mut found, .. } = *self;
+        let ClusterRun { mut strikes, watching, agents, chronicle, mut found, .. } = *self;
+        agents.dismiss(chronicle.as_ref());
         if let Some((pods, watching)) = watching {
             let seen = watching.finish(chronicle.as_ref());
             let faults = strikes.records();

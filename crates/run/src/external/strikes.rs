@@ -52,7 +52,7 @@ pub(super) struct On {
 /// What every fault needs.
 struct Ground {
     on: On,
-    journal: Journal,
+    journal: Arc<Journal>,
     chronicle: Arc<Chronicle>,
     seed: u64,
     prevented: bool,
@@ -74,7 +74,7 @@ impl Strikes {
     /// Nothing struck yet.
     pub(super) fn new(
         on: On,
-        journal: Journal,
+        journal: Arc<Journal>,
         chronicle: Arc<Chronicle>,
         (scenario, seed, prevented): (&Scenario, u64, bool),
         on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,

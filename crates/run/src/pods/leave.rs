@@ -8,7 +8,7 @@ use kubernetes::permit::{granted, needs};
 use kubernetes::{Act, Grant, Kubectl, Need, Scope};
 use scenario::{ExternalFault, FaultAction, Scenario};
 
-use super::kubectl;
+use super::{fleet_plan, kubectl};
 
 /// What a scenario's run must be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,9 @@ pub(super) fn needed(scenario: &Scenario) -> Needed {
                 not_known.insert(fault.command.name.clone());
             }
         }
+    }
+    if fleet_plan(scenario).is_some() {
+        acts.insert(Act::Generators);
     }
     let mut needs = needs(&acts);
     let exec = from_within();

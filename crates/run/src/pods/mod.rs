@@ -5,6 +5,7 @@
 //! what its answers say, is `kubernetes`' business.
 
 mod facts;
+mod fleet;
 mod leave;
 mod manifests;
 mod recovery;
@@ -24,6 +25,8 @@ use kubernetes::{Forward, ForwardError, Kubectl, KubectlError, MemberError, memb
 use remote::parameter::Kind;
 use scenario::{Cluster, Kubernetes, Member, RoleLabel};
 
+pub(crate) use self::fleet::{Fleet, fleet_plan};
+pub use self::fleet::{FleetError, planned_fleet};
 pub use self::leave::{Asked, Leave, leave};
 pub use self::manifests::{Manifests, Wanted, manifests};
 use self::recovery::{Hit, recoveries};

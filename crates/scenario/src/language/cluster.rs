@@ -98,6 +98,12 @@ pub(crate) static KUBERNETES: Fields = Fields {
             "the label of pods by which the cluster shows the leader; faults ask the database itself, and the run \
              warns where the two differ",
         ),
+        optional(
+            "agents",
+            Shape::Map(&POD_AGENTS),
+            "pods that are made for the run, on which loads may stand, called agent-0, agent-1 ...; where the members are \
+             pods of a StatefulSet",
+        ),
     ],
     exactly_one_of: &["stateful-set", "pods"],
     at_least_one_of: &[],
@@ -114,6 +120,20 @@ pub(crate) static POD_ROLE: Fields = plain(
             Shape::List { of: &Shape::Text, least: 1, most: None },
             "its values on the pod that leads",
         ),
+    ],
+);
+
+/// Agents that are pods of the members' cluster.
+pub(crate) static POD_AGENTS: Fields = plain(
+    "agents as pods",
+    &[
+        required(
+            "image",
+            Shape::Text,
+            "an image with holdfast in the same version, as the cluster's nodes name it",
+        ),
+        required("count", Shape::Count { least: 1, most: MOST_PODS }, "how many there are"),
+        optional("program", Shape::Text, "holdfast in the image; default `holdfast`"),
     ],
 );
 

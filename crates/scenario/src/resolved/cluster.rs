@@ -40,6 +40,39 @@ pub struct Kubernetes {
     pub port: u16,
     /// The label by which the cluster shows who leads.
     pub role: Option<RoleLabel>,
+    /// Pods that are made for the run, on which loads may stand.
+    pub agents: Option<PodAgents>,
+}
+
+/// Agents that are pods of the members' cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PodAgents {
+    /// The image with holdfast.
+    pub image: String,
+    /// How many there are.
+    pub count: u32,
+    /// Holdfast in the image, where the file says.
+    pub program: Option<String>,
+}
+
+impl PodAgents {
+    /// Their names in a scenario: agent-0, agent-1 ...
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        (0..self.count).map(|number| format!("agent-{number}")).collect()
+    }
+}
+
+impl Cluster {
+    /// Names of all agents on which loads may stand.
+    #[must_use]
+    pub fn agent_names(&self) -> Vec<String> {
+        let pods = self.kubernetes.as_ref().and_then(|kubernetes| kubernetes.agents.as_ref());
+        match pods {
+            Some(pods) => pods.names(),
+            None => self.agents.iter().map(|agent| agent.name.clone()).collect(),
+        }
+    }
 }
 
 /// A label of pods by which a cluster shows who leads.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use capabilities::Capabilities;
 use serde::{Serialize, Serializer};
 
-pub use cluster::{Agent, AgentLost, Cluster, Kubernetes, Member, MemberReach, RoleLabel};
+pub use cluster::{Agent, AgentLost, Cluster, Kubernetes, Member, MemberReach, PodAgents, RoleLabel};
 pub use disks::{DiskSync, Disks};
 pub use expectation::{Comparison, Expectation, Within};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads, Timestamps};

@@ -61,7 +61,8 @@ fn namespace_container_and_port_have_defaults() {
 #[test]
 fn what_is_written_back_is_the_same_scenario() {
     let role = "container: postgres\n    port: 6432\n    kubeconfig: /etc/lab/kubeconfig\n    role: { label: cnpg.io/instanceRole, leader: [primary] }";
-    for to in ["container: postgres", role] {
+    let agents = "container: postgres\n    agents: { image: \"images.example.org/holdfast:1\", count: 2, program: /opt/holdfast }";
+    for to in ["container: postgres", role, agents] {
         let text = BASE.replace("container: postgres", to);
         read_and_written(&text).unwrap_or_else(|problems| panic!("{to}: {problems:?}"));
     }
@@ -76,6 +77,24 @@ fn pods_and_machines_are_not_mixed() {
     let ssh = "  ssh-config: /etc/ssh\n  agents: { a1: { reach: { ssh: a1 } } }\n  may-break: [";
     refused("  may-break: [", ssh, &["not-of-pods `ssh-config`", "not-of-pods `agents`"]);
     refused("clients: 2 }", "clients: 2, agents: [a1] }", &["no-agents `a1`"]);
+}
+
+#[test]
+fn loads_may_stand_on_agents_that_are_pods_and_on_no_others() {
+    let text = |agents: &str, named: &str| {
+        let agents = format!("container: postgres\n    agents: {{ {agents} }}\n");
+        BASE.replace("container: postgres\n", &agents)
+            .replace("clients: 2 }", &format!("clients: 2, agents: [{named}] }}"))
+            .replace("  may-break", "  agent-lost: go-on\n  may-break")
+    };
+    let scenario = read(&text("image: holdfast, count: 2", "agent-0, agent-1")).expect("sound");
+    assert_eq!(scenario.loads[0].agents, ["agent-0", "agent-1"]);
+    assert_eq!(scenario.cluster.expect("a cluster").agent_names(), ["agent-0", "agent-1"]);
+    let problems = |agents: &str, named: &str| read(&text(agents, named)).expect_err("refused");
+    assert_eq!(problems("image: holdfast, count: 1", "agent-1"), ["unknown-agent `agent-1`"]);
+    assert_eq!(problems("image: -x, count: 1", "agent-0")[0], "bad-image `-x`");
+    assert_eq!(problems("image: holdfast, count: 0", "agent-0")[0], "too-small `0`");
+    refused("  may-break: [", "  agent-lost: go-on\n  may-break: [", &["not-of-pods `agent-lost`"]);
 }
 
 #[test]

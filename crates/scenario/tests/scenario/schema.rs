@@ -157,7 +157,8 @@ fn in_pods() -> Value {
             "kubernetes": {
                 "namespace": "databases", "context": "kind-lab", "kubeconfig": "/etc/lab/kubeconfig",
                 "stateful-set": "pg", "replicas": 2, "container": "postgres", "port": 5432,
-                "role": { "label": "cnpg.io/instanceRole", "leader": ["primary", "master"] }
+                "role": { "label": "cnpg.io/instanceRole", "leader": ["primary", "master"] },
+                "agents": { "image": "images.example.org/holdfast:1", "count": 2, "program": "/opt/holdfast" }
             }
         },
         "loads": [{ "workload": "ledger", "clients": 2 }],
