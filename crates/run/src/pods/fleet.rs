@@ -63,7 +63,9 @@ pub enum FleetError {
     #[error(transparent)]
     Member(#[from] MemberError),
     /// Agents would not reach a member.
-    #[error("pod {pod} is not of a StatefulSet: without the label `{POD_NAME}` no service leads agents to it alone")]
+    #[error(
+        "pod {pod} is not of a StatefulSet: without the label `{POD_NAME}` no service leads agents to it alone"
+    )]
     NotOfASet {
         /// The pod.
         pod: String,

@@ -65,7 +65,9 @@ pub enum PodsError {
         context: String,
     },
     /// Nobody can write down what is seen of them.
-    #[error("no thread records what is seen of the pods: {source}; raise the limit of processes (`ulimit -u`)")]
+    #[error(
+        "no thread records what is seen of the pods: {source}; raise the limit of processes (`ulimit -u`)"
+    )]
     Thread {
         /// What the operating system answered.
         source: io::Error,
