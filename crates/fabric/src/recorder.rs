@@ -97,7 +97,8 @@ impl Recorder {
     /// Whether a capture wants what goes from one place to another.
     #[must_use]
     pub fn sees(&self, from: &[String], to: &[String]) -> bool {
-        self.recordings.iter().any(|recording| recording.tap.is_at(from) || recording.tap.is_between(from, to))
+        let is_wanted = |tap: &Tap| tap.is_at(from) || tap.is_between(from, to);
+        self.recordings.iter().any(|recording| is_wanted(&recording.tap))
     }
 
     /// A port has sent a frame.
