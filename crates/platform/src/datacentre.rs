@@ -267,8 +267,7 @@ impl Datacentre {
         let names: Vec<String> = hosts.iter().map(Host::name).collect();
         let disks = HostDisks::new(&names, scenario.site.disks, settings.folders.volume_of("probes")?);
         let vms = Vec::new();
-        let mut datacentre =
-            Datacentre { vms, hosts, disks, client_places, fabric, kernel_path, planted };
+        let mut datacentre = Datacentre { vms, hosts, disks, client_places, fabric, kernel_path, planted };
         datacentre.make_vms(scenario, settings, family)?;
         Ok(datacentre)
     }

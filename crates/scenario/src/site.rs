@@ -9,9 +9,7 @@ use crate::catalogue::ROLES;
 use crate::decode::Decoder;
 use crate::disks;
 use crate::edges::{self, EdgeDocument};
-use crate::language::{
-    IP_VERSIONS, MOST_HOSTS, MOST_ON_KERNEL_PATH, NETWORK, PATHS, RACK, REGION, SITE, ZONE,
-};
+use crate::language::{IP_VERSIONS, MOST_HOSTS, MOST_ON_KERNEL_PATH, NETWORK, PATHS, RACK, REGION, SITE, ZONE};
 use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
