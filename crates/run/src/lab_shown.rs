@@ -44,8 +44,7 @@ pub(crate) fn lab_shown(
 fn went_past(shown: KernelPathShown) -> KernelPathResult {
     let KernelPathShown { ways, carried } = shown;
     let named = |place: &[String]| place.join("/");
-    let pair =
-        |(from, to): &(Vec<String>, Vec<String>)| PairOfPlaces { from: named(from), to: named(to) };
+    let pair = |(from, to): &(Vec<String>, Vec<String>)| PairOfPlaces { from: named(from), to: named(to) };
     let carried = carried.ok();
     KernelPathResult {
         pairs_by_kernel: ways.past.len() as u64,
