@@ -25,7 +25,7 @@ use lab::memory_groups::MemoryGroups;
 use lab::node_clock::NodeClockError;
 use lab::protocol::{NodeSetUp, ShownPrograms};
 use lab::routing::RoutingError;
-use lab::{Addresses, Attachment, Family, KernelEnd, NodeClock, supervisor};
+use lab::{Addresses, Attachment, Family, NodeClock, supervisor};
 use paper::network::LinkRates;
 use scenario::node_name;
 use storage::HostDisks;
@@ -35,7 +35,7 @@ use storage::{Canary, VolumeKind};
 pub use self::volumes::VolumeContent;
 use crate::fabric_rules::policy_for_fabric;
 use crate::folders::{FolderError, Folders};
-use crate::kernel_path::{KernelPath, KernelPathShown};
+use crate::kernel_path::{KernelPath, KernelPathShown, WayPast};
 use crate::vm::{CpuShare, Network, Shares, Vm, VmError};
 
 /// What can go wrong while the datacentre is built or changed.
@@ -125,7 +125,7 @@ pub struct Host {
     /// Its address, in the family the scenario's site speaks.
     pub address: IpAddr,
     attachment: Attachment,
-    kernel_end: Option<KernelEnd>,
+    way_past: Option<WayPast>,
     port: Mutex<Option<PortId>>,
 }
 
@@ -242,7 +242,7 @@ impl Datacentre {
         let family = family(scenario)?;
         let options = fabric::Options { seed: settings.seed, busy_poll: scenario.site.busy_poll };
         let fabric = Arc::new(Fabric::start_with(options)?);
-        let kernel_path = KernelPath::of(scenario.site.network_path)
+        let kernel_path = KernelPath::of(scenario.site.network_path, settings.planted)
             .map_err(|source| DatacentreError::KernelPath { place: "the site".to_owned(), source })?;
         let ways = (&*fabric, &kernel_path);
         let planted = settings.planted.clone();
@@ -250,9 +250,9 @@ impl Datacentre {
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
             let path = host.path();
-            let (attachment, port, kernel_end) = attaching::attach(ways, &path, addresses(1, index)?)?;
+            let (attachment, port, way_past) = attaching::attach(ways, &path, addresses(1, index)?)?;
             let address = attachment.addresses.in_family(family);
-            hosts.push(Host { path, address, attachment, kernel_end, port: Mutex::new(Some(port)) });
+            hosts.push(Host { path, address, attachment, way_past, port: Mutex::new(Some(port)) });
         }
         let mut client_places = BTreeMap::new();
         for load in &scenario.loads {
@@ -462,8 +462,8 @@ impl Datacentre {
         let host = &self.hosts[number];
         let mut port = host.port.lock().unwrap_or_else(PoisonError::into_inner);
         if port.is_none() {
-            let kernel_end = host.kernel_end.clone();
-            let attached = attaching::attach_again(&self.fabric, &host.path, &host.attachment, kernel_end);
+            let way_past = host.way_past.clone();
+            let attached = attaching::attach_again(&self.fabric, &host.path, &host.attachment, way_past);
             *port = Some(attached?);
         }
         drop(port);

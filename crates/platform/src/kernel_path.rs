@@ -9,13 +9,18 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use fabric::{Bypass, Fabric, FabricError, PortId, Ways};
+use faults::{Lie, Planted};
 use lab::routing::{Carried, RoutingError};
 use lab::{Addresses, KernelEnd, RoutingNamespace};
 use scenario::NetworkPath;
 
 /// The routing namespace, where the scenario asks for one.
 #[derive(Debug, Clone, Default)]
-pub struct KernelPath(Option<Arc<RoutingNamespace>>);
+pub struct KernelPath {
+    routing: Option<Arc<RoutingNamespace>>,
+    /// A lie that tests plant: who goes by the kernel goes on so.
+    is_kept: bool,
+}
 
 /// Which pairs went past the fabric, and what the kernel carried for them.
 #[derive(Debug)]
@@ -31,24 +36,27 @@ pub(crate) struct Joining {
     pub(crate) place: Vec<String>,
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) tun: OwnedFd,
-    pub(crate) kernel_end: Option<KernelEnd>,
+    pub(crate) way_past: Option<WayPast>,
 }
 
 /// A place's end of the kernel's own path, as the fabric's way past itself.
-#[derive(Debug)]
-struct PastTheFabric(KernelEnd);
+#[derive(Debug, Clone)]
+pub(crate) struct WayPast {
+    end: KernelEnd,
+    is_kept: bool,
+}
 
-impl Bypass for PastTheFabric {
+impl Bypass for WayPast {
     fn open(&mut self, to: &[IpAddr]) -> io::Result<()> {
-        self.0.open(to)
+        self.end.open(to)
     }
 
     fn close(&mut self, to: &[IpAddr]) -> io::Result<()> {
-        self.0.close(to)
+        if self.is_kept { Ok(()) } else { self.end.close(to) }
     }
 
     fn shut(&mut self) -> io::Result<()> {
-        self.0.shut()
+        self.end.shut()
     }
 }
 
@@ -57,11 +65,12 @@ impl KernelPath {
     ///
     /// # Errors
     /// When the kernel refuses the routing namespace.
-    pub(crate) fn of(path: NetworkPath) -> Result<KernelPath, RoutingError> {
-        match path {
-            NetworkPath::Fabric => Ok(KernelPath(None)),
-            NetworkPath::Kernel => Ok(KernelPath(Some(Arc::new(RoutingNamespace::make()?)))),
-        }
+    pub(crate) fn of(path: NetworkPath, planted: &Planted) -> Result<KernelPath, RoutingError> {
+        let routing = match path {
+            NetworkPath::Fabric => None,
+            NetworkPath::Kernel => Some(Arc::new(RoutingNamespace::make()?)),
+        };
+        Ok(KernelPath { routing, is_kept: planted.contains(&Lie::PathKept) })
     }
 
     /// Joins a new network namespace to it; nothing where there is none.
@@ -72,13 +81,15 @@ impl KernelPath {
         &self,
         namespace: &OwnedFd,
         addresses: Addresses,
-    ) -> Result<Option<KernelEnd>, RoutingError> {
-        self.0.as_ref().map(|routing| routing.join(namespace, addresses)).transpose()
+    ) -> Result<Option<WayPast>, RoutingError> {
+        let Some(routing) = &self.routing else { return Ok(None) };
+        let end = routing.join(namespace, addresses)?;
+        Ok(Some(WayPast { end, is_kept: self.is_kept }))
     }
 
     /// What went that way; nothing where there is none, or the fabric is gone.
     pub(crate) fn shown(&self, fabric: &Fabric) -> Option<KernelPathShown> {
-        let routing = self.0.as_ref()?;
+        let routing = self.routing.as_ref()?;
         Some(KernelPathShown { ways: fabric.ways().ok()?, carried: routing.carried() })
     }
 }
@@ -88,9 +99,9 @@ impl KernelPath {
 /// # Errors
 /// When the fabric refuses, or is gone.
 pub(crate) fn attach(fabric: &Fabric, joining: Joining) -> Result<PortId, FabricError> {
-    let Joining { place, addresses, tun, kernel_end } = joining;
-    match kernel_end {
+    let Joining { place, addresses, tun, way_past } = joining;
+    match way_past {
         None => fabric.attach(place, addresses, tun),
-        Some(end) => fabric.attach_with_bypass(place, addresses, tun, Box::new(PastTheFabric(end))),
+        Some(way_past) => fabric.attach_with_bypass(place, addresses, tun, Box::new(way_past)),
     }
 }

@@ -3,10 +3,10 @@
 use std::os::fd::OwnedFd;
 
 use fabric::{Fabric, PortId};
-use lab::{Addresses, Attachment, Family, KernelEnd};
+use lab::{Addresses, Attachment, Family};
 
 use super::DatacentreError;
-use crate::kernel_path::{self, Joining, KernelPath};
+use crate::kernel_path::{self, Joining, KernelPath, WayPast};
 
 /// A copy of an interface's descriptor, for the fabric.
 ///
@@ -17,7 +17,7 @@ fn copy(tun: &OwnedFd, path: &[String]) -> Result<OwnedFd, DatacentreError> {
 }
 
 /// A place's namespace, its port, and its end of the kernel's own path where there is one.
-pub(super) type Attached = (Attachment, PortId, Option<KernelEnd>);
+pub(super) type Attached = (Attachment, PortId, Option<WayPast>);
 
 /// Makes a place's namespace and joins it to the network.
 ///
@@ -30,11 +30,11 @@ pub(super) fn attach(
 ) -> Result<Attached, DatacentreError> {
     let attachment = Attachment::make(addresses)
         .map_err(|source| DatacentreError::Attachment { place: path.join("/"), source })?;
-    let kernel_end = kernel_path
+    let way_past = kernel_path
         .join(&attachment.namespace, addresses)
         .map_err(|source| DatacentreError::KernelPath { place: path.join("/"), source })?;
-    let port = attach_again(fabric, path, &attachment, kernel_end.clone())?;
-    Ok((attachment, port, kernel_end))
+    let port = attach_again(fabric, path, &attachment, way_past.clone())?;
+    Ok((attachment, port, way_past))
 }
 
 /// Joins a place to the network that has been off it.
@@ -45,9 +45,9 @@ pub(super) fn attach_again(
     fabric: &Fabric,
     path: &[String],
     attachment: &Attachment,
-    kernel_end: Option<KernelEnd>,
+    way_past: Option<WayPast>,
 ) -> Result<PortId, DatacentreError> {
     let tun = copy(&attachment.tun, path)?;
     let addresses = attachment.addresses.all(Family::V4);
-    Ok(kernel_path::attach(fabric, Joining { place: path.to_vec(), addresses, tun, kernel_end })?)
+    Ok(kernel_path::attach(fabric, Joining { place: path.to_vec(), addresses, tun, way_past })?)
 }

@@ -29,12 +29,12 @@ impl Vm {
             let limited = groups.hold(&self.name, node.init_pid(), Some(*cpus));
             limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
         }
-        let Network { addresses, family, fabric, kernel_path: way_past } = &self.network;
-        let kernel_end = way_past
+        let Network { addresses, family, fabric, kernel_path: past } = &self.network;
+        let way_past = past
             .join(node.namespace(), *addresses)
             .map_err(|source| VmError::KernelPath { node: self.name.clone(), source })?;
         let (place, addresses) = (self.path_on(place), addresses.all(*family));
-        let port = kernel_path::attach(fabric, Joining { place, addresses, tun, kernel_end });
+        let port = kernel_path::attach(fabric, Joining { place, addresses, tun, way_past });
         port.map_err(|source| VmError::Network { node: self.name.clone(), source })
     }
 }

@@ -9,9 +9,7 @@ use std::time::Duration;
 use fabric::{Rule, RuleGuard, Tap};
 use lab::{Family, RoutingNamespace};
 
-use crate::ground::{
-    Ground, Place, address, at, connects, datagram_arrives, families, round_trip, transfer,
-};
+use crate::ground::{Ground, Place, address, at, connects, datagram_arrives, families, round_trip, transfer};
 
 /// How long to wait for an answer that must not come.
 const SILENCE: Duration = Duration::from_millis(700);
