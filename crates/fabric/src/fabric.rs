@@ -147,7 +147,7 @@ impl Fabric {
     /// that is so.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn relocate(&self, port: PortId, place: Path) -> Result<(), FabricError> {
         self.line.ask(|answer| Command::Relocate { port, place, answer })?.map_err(FabricError::Bypass)
     }
@@ -155,7 +155,7 @@ impl Fabric {
     /// Replaces all rules; what is imposed stands. Returns once they hold.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn set_policy(&self, policy: Policy) -> Result<(), FabricError> {
         self.line.ask(|answer| Command::SetPolicy { policy, answer })?.map_err(FabricError::Bypass)
     }
@@ -164,7 +164,7 @@ impl Fabric {
     /// is dropped.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn impose(&self, rule: Rule) -> Result<RuleGuard, FabricError> {
         self.impose_all(vec![rule])
     }
@@ -172,7 +172,7 @@ impl Fabric {
     /// Lays several rules over everything at one moment, later ones over earlier ones, as one fault.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn impose_all(&self, rules: Vec<Rule>) -> Result<RuleGuard, FabricError> {
         let imposed = self.line.ask(|answer| Command::Impose { rules, answer })?;
         let ids = imposed.map_err(FabricError::Bypass)?;
@@ -208,7 +208,7 @@ impl Fabric {
     /// Counts the packets of pairs of places from now on, until the guard is dropped.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn count(&self, pairs: Vec<(Path, Path)>) -> Result<CountGuard, FabricError> {
         let counting = self.line.ask(|answer| Command::Count { pairs, answer })?;
         let numbers = counting.map_err(FabricError::Bypass)?;

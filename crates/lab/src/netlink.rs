@@ -8,6 +8,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
@@ -15,6 +16,8 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 const HEADER_BYTES: usize = 16;
 /// Requests sent at once: their answers wait in the socket.
 const REQUESTS_AT_ONCE: usize = 32;
+/// Bytes of an answer that are read: its head, its code, and some of the request that it repeats.
+const ANSWER_BYTES: usize = 1024;
 
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 0x1;
@@ -237,14 +240,17 @@ fn octets(address: IpAddr) -> Vec<u8> {
 
 /// A socket for requests about one network namespace, which lives for as long as this does.
 #[derive(Debug)]
-pub(crate) struct Requests(OwnedFd);
+pub(crate) struct Requests {
+    /// One at a time: an answer belongs to whoever asked last.
+    socket: Mutex<OwnedFd>,
+}
 
 impl Requests {
     /// About the calling thread's namespace.
     pub(crate) fn open() -> io::Result<Requests> {
         let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
         let opened = socket(family, kind, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
-        Ok(Requests(opened))
+        Ok(Requests { socket: Mutex::new(opened) })
     }
 
     /// Has a request carried out.
@@ -265,14 +271,17 @@ impl Requests {
         requests: Vec<Request>,
         is_none: impl Fn(&io::Error) -> bool,
     ) -> io::Result<()> {
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answer = [0; ANSWER_BYTES];
+        // What is left of requests that broke off is nobody's answer.
+        while recv(socket.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT).is_ok() {}
         let mut all_done = Ok(());
         for together in requests.chunks(REQUESTS_AT_ONCE) {
             let bytes: Vec<u8> = together.iter().flat_map(|request| request.0.iter().copied()).collect();
-            send(self.0.as_raw_fd(), &bytes, MsgFlags::empty())?;
+            send(socket.as_raw_fd(), &bytes, MsgFlags::empty())?;
             for _ in together {
-                // The kernel has carried them out by the time that it has taken them: an answer that is not there will not come.
-                let mut answer = [0; 1024];
-                let length = recv(self.0.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
+                // The kernel has carried them out by the time that it has taken them: what is not there will not come.
+                let length = recv(socket.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
                 match acknowledged(&answer[..length]) {
                     Err(error) if !is_none(&error) => all_done = all_done.and(Err(error)),
                     _ => {}
