@@ -56,6 +56,11 @@ const CASES: &[Case] = &[
     ),
     honest("rate"),
     lie(
+        ["path-kept", "kernel-path", "a pair keeps to the kernel's own path, whatever is asked of it"],
+        &["partition", "has no receipt", "although the fault blocks this direction"],
+    ),
+    honest("kernel-path"),
+    lie(
         ["no-rollback", "power-off", "data that was not synced stays at a power-off"],
         &["nothing was rolled back (canary)"],
     ),

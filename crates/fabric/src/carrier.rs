@@ -2,13 +2,11 @@
 //!
 //! Owns the event loop, the descriptors and the clock reading; every decision is the network's.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -17,15 +15,14 @@ use nix::time::{ClockId, clock_gettime};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::counters::{Counters, PairCounters};
-use crate::link::LinkCounters;
+use crate::bypass::{Bypasses, Ways};
+use crate::commands::{Command, Joining};
 use crate::network::Network;
 use crate::options::Options;
 use crate::overlay::ImposedId;
 use crate::packet::FRAME_BYTES_MAX;
-use crate::policy::{Path, Policy, Rule};
-use crate::recorder::Recorder;
-pub use crate::recorder::{CaptureId, Tap};
+use crate::policy::{Path, Rule};
+use crate::recorder::{CaptureId, Recorder, Tap};
 use crate::router::{PortId, Sending};
 
 /// Frames taken from one port before the others have their turn.
@@ -37,38 +34,6 @@ const WAITING_FRAMES_MAX: usize = 1_000;
 /// Mark of the event that says a command waits.
 const COMMAND: u64 = u64::MAX;
 
-/// What others ask of the thread. An answer is sent once it is done.
-pub enum Command {
-    /// Join a descriptor to the network.
-    Attach { place: Path, addresses: Vec<IpAddr>, descriptor: OwnedFd, answer: Sender<io::Result<PortId>> },
-    /// Take a port off the network.
-    Detach { port: PortId, answer: Sender<()> },
-    /// Put a port at another place.
-    Relocate { port: PortId, place: Path, answer: Sender<()> },
-    /// Replace all rules.
-    SetPolicy { policy: Policy, answer: Sender<()> },
-    /// Lay rules over everything.
-    Impose { rules: Vec<Rule>, answer: Sender<Vec<ImposedId>> },
-    /// Take imposed rules away again.
-    Lift { ids: Vec<ImposedId>, answer: Sender<()> },
-    /// Begin to write a port's packets.
-    Capture { tap: Tap, file: File, answer: Sender<io::Result<CaptureId>> },
-    /// End that.
-    EndCapture { id: CaptureId, answer: Sender<io::Result<u64>> },
-    /// Tell what has gone through.
-    Counters { answer: Sender<Counters> },
-    /// Begin to count the packets of pairs of places.
-    Count { pairs: Vec<(Path, Path)>, answer: Sender<Vec<usize>> },
-    /// Tell what has been counted.
-    Counted { numbers: Vec<usize>, answer: Sender<Vec<PairCounters>> },
-    /// End counts.
-    EndCounts { numbers: Vec<usize>, answer: Sender<()> },
-    /// Tell what each link has carried.
-    LinkCounters { answer: Sender<BTreeMap<String, LinkCounters>> },
-    /// End the thread.
-    Stop,
-}
-
 /// The thread's state.
 pub struct Carrier {
     epoll: Epoll,
@@ -79,6 +44,8 @@ pub struct Carrier {
     /// By number of the port.
     descriptors: Vec<Option<OwnedFd>>,
     recorder: Recorder,
+    /// The ways past this thread, open for pairs of which nothing is asked.
+    bypasses: Bypasses,
     /// Wall clock less monotonic clock, for captures.
     wall_offset_ns: u64,
     busy_poll_ns: u64,
@@ -102,6 +69,7 @@ impl Carrier {
             random: ChaCha8Rng::seed_from_u64(options.seed),
             descriptors: Vec::new(),
             recorder: Recorder::default(),
+            bypasses: Bypasses::default(),
             wall_offset_ns: read_ns(ClockId::CLOCK_REALTIME).saturating_sub(now_ns()),
             busy_poll_ns: u64::try_from(options.busy_poll.as_nanos()).unwrap_or(u64::MAX),
             buffer: vec![0; FRAME_BYTES_MAX],
@@ -131,8 +99,9 @@ impl Carrier {
                 } else if let Ok(port) = u32::try_from(event.data()) {
                     self.take_from(PortId(port));
                     if event.events().contains(EpollFlags::EPOLLERR) {
-                        // The interface is gone from under its descriptor, which would be ready for ever.
-                        self.detach(PortId(port));
+                        // The interface is gone from under its descriptor, which would be ready for ever. Its routes went
+                        // with it, and nobody asks what became of them.
+                        let _ = self.detach(PortId(port));
                     }
                 }
             }
@@ -166,49 +135,54 @@ impl Carrier {
         while let Ok(command) = self.commands.try_recv() {
             // An asker that has gone away misses its answer; the command holds all the same.
             match command {
-                Command::Attach { place, addresses, descriptor, answer } => {
-                    let _ = answer.send(self.attach(place, addresses, descriptor));
+                Command::Attach { joining, answer } => {
+                    let _ = answer.send(self.attach(joining));
                 }
                 Command::Detach { port, answer } => {
-                    self.detach(port);
-                    let _ = answer.send(());
+                    let _ = answer.send(self.detach(port));
                 }
                 Command::Relocate { port, place, answer } => {
                     self.network.relocate(port, place);
-                    let _ = answer.send(());
+                    let _ = answer.send(self.settle());
                 }
                 Command::SetPolicy { policy, answer } => {
                     self.network.set_policy(policy);
-                    let _ = answer.send(());
+                    let _ = answer.send(self.settle());
                 }
                 Command::Impose { rules, answer } => {
-                    let _ = answer.send(self.network.impose(rules));
+                    let _ = answer.send(self.impose(rules));
                 }
                 Command::Lift { ids, answer } => {
                     self.network.lift(&ids);
-                    let _ = answer.send(());
+                    let _ = answer.send(self.settle());
                 }
                 Command::Capture { tap, file, answer } => {
-                    let _ = answer.send(self.recorder.begin(tap, file));
+                    let _ = answer.send(self.begin_capture(tap, file));
                 }
                 Command::EndCapture { id, answer } => {
-                    let _ = answer.send(self.recorder.end(id));
+                    let ended = self.recorder.end(id);
+                    let _ = answer.send(self.settle().and(ended));
                 }
                 Command::Counters { answer } => {
                     let _ = answer.send(self.network.counters);
                 }
                 Command::Count { pairs, answer } => {
-                    let _ = answer.send(self.network.count(pairs));
+                    let _ = answer.send(self.count(pairs));
                 }
                 Command::Counted { numbers, answer } => {
                     let _ = answer.send(self.network.counted(&numbers));
                 }
                 Command::EndCounts { numbers, answer } => {
                     self.network.end_counts(&numbers);
+                    // Nothing is asked of these pairs any more: whichever way they go is right.
+                    let _ = self.settle();
                     let _ = answer.send(());
                 }
                 Command::LinkCounters { answer } => {
                     let _ = answer.send(self.network.link_counters(now_ns()));
+                }
+                Command::Ways { answer } => {
+                    let _ = answer.send(self.ways());
                 }
                 Command::Stop => return false,
             }
@@ -216,9 +190,51 @@ impl Carrier {
         true
     }
 
-    fn attach(&mut self, place: Path, addresses: Vec<IpAddr>, descriptor: OwnedFd) -> io::Result<PortId> {
+    /// Lays rules over everything. Where one cannot hold for all it is meant for, none does.
+    fn impose(&mut self, rules: Vec<Rule>) -> io::Result<Vec<ImposedId>> {
+        let ids = self.network.impose(rules);
+        let settled = self.settle();
+        if settled.is_err() {
+            self.network.lift(&ids);
+        }
+        settled.map(|()| ids)
+    }
+
+    /// Counts packets; where not all of them can be seen, none.
+    fn count(&mut self, pairs: Vec<(Path, Path)>) -> io::Result<Vec<usize>> {
+        let numbers = self.network.count(pairs);
+        let settled = self.settle();
+        if settled.is_err() {
+            self.network.end_counts(&numbers);
+        }
+        settled.map(|()| numbers)
+    }
+
+    fn begin_capture(&mut self, tap: Tap, file: File) -> io::Result<CaptureId> {
+        let id = self.recorder.begin(tap, file)?;
+        let settled = self.settle();
+        if settled.is_err() {
+            // Why it cannot see everything is what is told.
+            let _ = self.recorder.end(id);
+        }
+        settled.map(|()| id)
+    }
+
+    /// Lets every pair go the way that its conditions ask for. What was changed in the network before holds from here on for
+    /// packets that went past it as well.
+    fn settle(&mut self) -> io::Result<()> {
+        let Carrier { network, recorder, bypasses, .. } = self;
+        bypasses.settle(|able| network.unconditioned(able, |from, to| recorder.sees(from, to)))
+    }
+
+    fn ways(&self) -> Ways {
+        self.bypasses.ways(|port| self.network.place(port).map(<[String]>::to_vec))
+    }
+
+    fn attach(&mut self, joining: Joining) -> io::Result<PortId> {
+        let Joining { place, addresses, descriptor, bypass } = joining;
         self.discard_waiting(&descriptor);
-        let port = self.network.attach(place, addresses);
+        let port = self.network.attach(place, addresses.clone());
         let event = EpollEvent::new(EpollFlags::EPOLLIN, u64::from(port.0));
         if let Err(error) = self.epoll.add(&descriptor, event) {
             self.network.detach(port);
@@ -226,6 +242,15 @@ impl Carrier {
         }
         self.descriptors.resize_with(port.0 as usize, || None);
         self.descriptors.push(Some(descriptor));
+        if let Some(bypass) = bypass {
+            self.bypasses.add(port, addresses, bypass);
+        }
+        // Also where it has no bypass: an address that another port had is its own now.
+        if let Err(error) = self.settle() {
+            // Why it could not join is what is told.
+            let _ = self.detach(port);
+            return Err(error);
+        }
         Ok(port)
     }
 
@@ -238,11 +263,14 @@ impl Carrier {
         }
     }
 
-    fn detach(&mut self, port: PortId) {
+    fn detach(&mut self, port: PortId) -> io::Result<()> {
         self.network.detach(port);
         if let Some(descriptor) = self.descriptors.get_mut(port.0 as usize).and_then(Option::take) {
             let _ = self.epoll.delete(&descriptor);
         }
+        let settled = self.settle();
+        self.bypasses.forget(port);
+        settled
     }
 
     fn descriptor(&self, port: PortId) -> Option<RawFd> {

@@ -16,12 +16,15 @@ use std::time::Duration;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::{ClockId, clock_gettime};
 
-use crate::carrier::{CaptureId, Carrier, Command, Tap};
+use crate::bypass::{Bypass, Ways};
+use crate::carrier::Carrier;
+use crate::commands::{Command, Joining};
 use crate::counters::{Counters, PairCounters};
 use crate::link::LinkCounters;
 use crate::options::Options;
 use crate::overlay::ImposedId;
 use crate::policy::{Path, Policy, Rule};
+use crate::recorder::{CaptureId, Tap};
 use crate::router::PortId;
 
 /// What can go wrong with the fabric.
@@ -41,6 +44,9 @@ pub enum FabricError {
         /// What the operating system answered.
         source: io::Error,
     },
+    /// A pair of places cannot be brought back from the kernel's own path, on which nothing that is asked of it holds.
+    #[error("fabric: the kernel's own path could not be left: {0}")]
+    Bypass(#[source] io::Error),
     /// A capture could not be written to its end.
     #[error("fabric capture: {0}")]
     Capture(#[source] io::Error),
@@ -104,42 +110,61 @@ impl Fabric {
     /// # Errors
     /// When the descriptor cannot be watched, or the thread is gone.
     pub fn attach(&self, place: Path, addresses: Vec<IpAddr>, tun: OwnedFd) -> Result<PortId, FabricError> {
-        let name = place.join("/");
+        self.join(Joining { place, addresses, descriptor: tun, bypass: None })
+    }
+
+    /// Joins a TUN interface whose place has a way past the network: what it sends to others that have one goes that way
+    /// for as long as nothing is asked of the pair. All ways past one fabric lead to the same routing namespace.
+    ///
+    /// # Errors
+    /// As [`Fabric::attach`].
+    pub fn attach_with_bypass(
+        &self,
+        place: Path,
+        addresses: Vec<IpAddr>,
+        tun: OwnedFd,
+        bypass: Box<dyn Bypass>,
+    ) -> Result<PortId, FabricError> {
+        self.join(Joining { place, addresses, descriptor: tun, bypass: Some(bypass) })
+    }
+
+    fn join(&self, joining: Joining) -> Result<PortId, FabricError> {
+        let name = joining.place.join("/");
         self.line
-            .ask(|answer| Command::Attach { place, addresses, descriptor: tun, answer })?
+            .ask(|answer| Command::Attach { joining, answer })?
             .map_err(|source| FabricError::Attach { place: name, source })
     }
 
     /// Takes a port off the network; packets on their way to it are lost. Returns once that is so.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or the port cannot be brought back from the kernel's own path.
     pub fn detach(&self, port: PortId) -> Result<(), FabricError> {
-        self.line.ask(|answer| Command::Detach { port, answer })
+        self.line.ask(|answer| Command::Detach { port, answer })?.map_err(FabricError::Bypass)
     }
 
     /// Puts a port at another place: from here on the rules of that place are its own, and it keeps its addresses. Returns once
     /// that is so.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn relocate(&self, port: PortId, place: Path) -> Result<(), FabricError> {
-        self.line.ask(|answer| Command::Relocate { port, place, answer })
+        self.line.ask(|answer| Command::Relocate { port, place, answer })?.map_err(FabricError::Bypass)
     }
 
     /// Replaces all rules; what is imposed stands. Returns once they hold.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn set_policy(&self, policy: Policy) -> Result<(), FabricError> {
-        self.line.ask(|answer| Command::SetPolicy { policy, answer })
+        self.line.ask(|answer| Command::SetPolicy { policy, answer })?.map_err(FabricError::Bypass)
     }
 
     /// Lays a rule over the policy and over what was imposed before. Returns once it holds; it is lifted when the guard
     /// is dropped.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn impose(&self, rule: Rule) -> Result<RuleGuard, FabricError> {
         self.impose_all(vec![rule])
     }
@@ -147,9 +172,10 @@ impl Fabric {
     /// Lays several rules over everything at one moment, later ones over earlier ones, as one fault.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn impose_all(&self, rules: Vec<Rule>) -> Result<RuleGuard, FabricError> {
-        let ids = self.line.ask(|answer| Command::Impose { rules, answer })?;
+        let imposed = self.line.ask(|answer| Command::Impose { rules, answer })?;
+        let ids = imposed.map_err(FabricError::Bypass)?;
         Ok(RuleGuard { line: self.line.clone(), ids })
     }
 
@@ -182,10 +208,19 @@ impl Fabric {
     /// Counts the packets of pairs of places from now on, until the guard is dropped.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn count(&self, pairs: Vec<(Path, Path)>) -> Result<CountGuard, FabricError> {
-        let numbers = self.line.ask(|answer| Command::Count { pairs, answer })?;
+        let counting = self.line.ask(|answer| Command::Count { pairs, answer })?;
+        let numbers = counting.map_err(FabricError::Bypass)?;
         Ok(CountGuard { line: self.line.clone(), numbers })
+    }
+
+    /// Which pairs of places go past the network now, and how often that has changed.
+    ///
+    /// # Errors
+    /// When the thread is gone.
+    pub fn ways(&self) -> Result<Ways, FabricError> {
+        self.line.ask(|answer| Command::Ways { answer })
     }
 
     /// CPU time the thread has used so far.
@@ -231,7 +266,10 @@ impl RuleGuard {
 
     fn lift_now(&mut self) -> Result<(), FabricError> {
         let ids = std::mem::take(&mut self.ids);
-        if ids.is_empty() { Ok(()) } else { self.line.ask(|answer| Command::Lift { ids, answer }) }
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.line.ask(|answer| Command::Lift { ids, answer })?.map_err(FabricError::Bypass)
     }
 }
 

@@ -5,15 +5,18 @@
 //!
 //! Everything but [`carrier`], [`fabric`] and [`recorder`] is pure: time and randomness are arguments. Only
 //! [`carrier`] and [`recorder`] do I/O, and nothing pure imports them. [`network`] puts the pure parts together.
+//! [`bypass`] decides which packets need not pass here at all; who tells a kernel so is handed in.
 
+pub mod bypass;
 pub mod capture;
+mod carrier;
+pub mod chance;
+pub mod checksum;
 #[allow(
     missing_docs,
     reason = "the thread's own vocabulary; the handle's methods say what each command does"
 )]
-mod carrier;
-pub mod chance;
-pub mod checksum;
+mod commands;
 pub mod counters;
 pub mod fabric;
 pub mod fragment;
@@ -29,6 +32,7 @@ pub mod reset;
 pub mod router;
 pub mod segment;
 
+pub use bypass::{Bypass, Ways};
 pub use chance::{Distribution, Jitter, Probability};
 pub use counters::{Counters, PairCounters};
 pub use fabric::{CaptureGuard, CountGuard, Fabric, FabricError, RuleGuard};
@@ -36,8 +40,10 @@ pub use link::LinkCounters;
 pub use options::Options;
 pub use policy::{Block, Path, Policy, QueueLimit, Rule, SharedLink, Span};
 pub use recorder::Tap;
-pub use router::PortId;
+pub use router::{Pair, PortId};
 
+#[cfg(test)]
+mod bypass_model;
 #[cfg(test)]
 mod network_fates;
 #[cfg(test)]

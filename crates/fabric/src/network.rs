@@ -5,7 +5,7 @@
 //! after the other, delay. A segmented frame stays in one piece unless its packets have fates of their own or it would
 //! be felt as a burst.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use rand::Rng;
@@ -19,7 +19,7 @@ use crate::packet::{self, FRAME_BYTES_MAX, OnWire, VIRTIO_HEADER_BYTES};
 use crate::policy::{Block, Path, Policy, Rule};
 use crate::queue::{Queue, Travelling};
 use crate::reset;
-use crate::router::{ARRIVED, PortId, Router, Sending, Unroutable};
+use crate::router::{ARRIVED, Pair, PortId, Router, Sending, Unroutable};
 use crate::segment::{Segments, flip_bit};
 
 /// A frame longer than this is handed on in the buffer it was read into; a shorter one is copied, because it would
@@ -100,6 +100,15 @@ impl Network {
     pub fn end_counts(&mut self, numbers: &[usize]) {
         self.router.end_counts(numbers);
         self.pairs.retain(|number, _| !numbers.contains(number));
+    }
+
+    /// The pairs among these ports of whose packets nothing is asked, neither by a rule nor by whoever watches.
+    pub fn unconditioned(
+        &mut self,
+        able: &BTreeSet<PortId>,
+        is_watched: impl Fn(&[String], &[String]) -> bool,
+    ) -> BTreeSet<Pair> {
+        self.router.unconditioned(able, is_watched)
     }
 
     /// What each link has done by `now_ns`.

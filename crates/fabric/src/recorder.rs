@@ -94,6 +94,13 @@ impl Recorder {
         self.recordings.is_empty()
     }
 
+    /// Whether a capture wants what goes from one place to another.
+    #[must_use]
+    pub fn sees(&self, from: &[String], to: &[String]) -> bool {
+        let is_wanted = |tap: &Tap| tap.is_at(from) || tap.is_between(from, to);
+        self.recordings.iter().any(|recording| is_wanted(&recording.tap))
+    }
+
     /// A port has sent a frame.
     pub fn saw_sent(&mut self, port: &[String], frame: &[u8], wall_ns: u64) {
         self.write(frame, wall_ns, |tap| tap.is_at(port));

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a packet is delivered to at most one port, and never to the one it came from.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use crate::overlay::{ImposedId, Overlay, Treatment};
@@ -12,6 +12,15 @@ use crate::policy::{Path, Policy, Rule};
 /// A port of the fabric. Never reused within a run, so that a late packet cannot reach a successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
+
+/// Who sends, and to which address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pair {
+    /// The port of the sender.
+    pub from: PortId,
+    /// An address of the receiver.
+    pub to: IpAddr,
+}
 
 /// A packet, or a segmented frame of several, that has been let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +171,35 @@ impl Router {
         }
         row[to.0 as usize] = number;
         Some(number as usize)
+    }
+
+    /// The pairs among these ports to which nothing happens and which nobody watches. Who is gone is in none, nor who has
+    /// lost an address to another port: what it says would come from the wrong place.
+    pub(crate) fn unconditioned(
+        &mut self,
+        able: &BTreeSet<PortId>,
+        is_watched: impl Fn(&[String], &[String]) -> bool,
+    ) -> BTreeSet<Pair> {
+        let held = self.by_address.iter().map(|(address, owner)| (*address, *owner));
+        let receivers: Vec<(IpAddr, PortId)> = held.filter(|(_, owner)| able.contains(owner)).collect();
+        let mut pairs = BTreeSet::new();
+        for from in able.iter().copied().filter(|from| self.holds_its_addresses(*from)).collect::<Vec<_>>() {
+            for (to, owner) in receivers.iter().copied().filter(|(_, owner)| *owner != from) {
+                let Some(number) = self.treatment(from, owner) else { continue };
+                let (Some(source), Some(destination)) = (self.place(from), self.place(owner)) else {
+                    continue;
+                };
+                if self.treatments[number].is_nothing() && !is_watched(source, destination) {
+                    pairs.insert(Pair { from, to });
+                }
+            }
+        }
+        pairs
+    }
+
+    fn holds_its_addresses(&self, port: PortId) -> bool {
+        let holds = |address| self.by_address.get(address) == Some(&port);
+        self.port(port).is_some_and(|found| found.addresses.iter().all(holds))
     }
 
     /// Where a port is.

@@ -24,6 +24,8 @@ pub enum Lie {
     RateDouble,
     /// They carry half of it.
     RateHalf,
+    /// A pair of places keeps to the kernel's own path, whatever is asked of it.
+    PathKept,
     /// Data that was not synced stays at a power-off.
     NoRollback,
     /// The platform forgets its rules and what hosts have.
@@ -60,11 +62,12 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 20] = [
+    pub const ALL: [Lie; 21] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
         Lie::RateHalf,
+        Lie::PathKept,
         Lie::NoRollback,
         Lie::RulesForgotten,
         Lie::ProcessLeft,
@@ -91,6 +94,7 @@ impl Lie {
             Lie::LeakPackets => "leak-packets",
             Lie::RateDouble => "rate-double",
             Lie::RateHalf => "rate-half",
+            Lie::PathKept => "path-kept",
             Lie::NoRollback => "no-rollback",
             Lie::RulesForgotten => "rules-forgotten",
             Lie::ProcessLeft => "process-left",

@@ -1,4 +1,4 @@
-//! The one network interface of a place: a TUN device made and configured in the calling thread's namespace.
+//! The network interface of a place: a TUN device made and configured in the calling thread's namespace.
 //!
 //! Sources: Linux `Documentation/networking/tuntap.rst` and `ip-sysctl.rst`, netdevice(7), ipv6(7), icmp(7).
 
@@ -14,6 +14,8 @@ use crate::ipv6::has_ipv6;
 
 /// Name of the interface inside every place.
 pub const INTERFACE_NAME: &str = "eth0";
+/// Name of the second one, where the kernel's own path begins, in places that are joined to it.
+pub const KERNEL_INTERFACE_NAME: &str = "eth1";
 
 /// Bits of the lab's network: one flat network, whose distances are the fabric's business.
 pub const PREFIX_BITS: u8 = 8;

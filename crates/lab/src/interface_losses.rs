@@ -1,4 +1,4 @@
-//! Packets that a place's kernel threw away because the queue of its interface was full: whoever reads the interface came too
+//! Packets that a place's kernel threw away because the queue of an interface was full: whoever reads the interface came too
 //! late. No network of the lab has seen them.
 //!
 //! Source: Linux `Documentation/networking/statistics.rst`.
@@ -7,13 +7,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::attachment::{enter, on_own_thread};
-use crate::interface::INTERFACE_NAME;
+use crate::interface::{INTERFACE_NAME, KERNEL_INTERFACE_NAME};
 
 /// Where "drop" stands among the counts of a line: after eight of what was received come bytes, packets and errors of what
 /// was sent.
 const DROPPED_SENDING: usize = 11;
 
-/// How many packets a place has lost on their way into its interface, since the interface was made.
+/// How many packets a place has lost on their way into its interfaces, since they were made.
 ///
 /// # Errors
 /// When its network namespace cannot be entered or its counts cannot be read.
@@ -27,13 +27,20 @@ pub fn lost_on_the_way_in(namespace: &OwnedFd) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("{INTERFACE_NAME} is not in /proc/net/dev")))
 }
 
+/// Of the place's first interface, and of its second where it has one.
 fn dropped_sending(counts: &str) -> Option<u64> {
-    let own = counts.lines().find_map(counts_of_interface)?;
-    own.split_whitespace().nth(DROPPED_SENDING)?.parse().ok()
+    let of = |name| counts.lines().find(|line| is_of(line, name)).and_then(dropped_sending_of_line);
+    Some(of(INTERFACE_NAME)? + of(KERNEL_INTERFACE_NAME).unwrap_or(0))
 }
 
-fn counts_of_interface(line: &str) -> Option<&str> {
-    line.trim_start().strip_prefix(INTERFACE_NAME)?.strip_prefix(':')
+fn is_of(line: &str, name: &str) -> bool {
+    line.trim_start().strip_prefix(name).is_some_and(|rest| rest.starts_with(':'))
+}
+
+/// The same of the interface that a line is about.
+pub(crate) fn dropped_sending_of_line(line: &str) -> Option<u64> {
+    let (_, counts) = line.split_once(':')?;
+    counts.split_whitespace().nth(DROPPED_SENDING)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -49,6 +56,8 @@ Inter-|   Receive                                                |  Transmit
   eth0:     101      21   22   23   24    25         26        27      201      28   29   30   31    32      33         34
 ";
         assert_eq!(dropped_sending(counts), Some(30));
+        let second = "  eth1: 0 0 0 0 0 0 0 0 0 0 0 5 0 0 0 0\n";
+        assert_eq!(dropped_sending(&[counts, second].concat()), Some(35));
         assert_eq!(dropped_sending("    lo: 1 2 3"), None);
     }
 }

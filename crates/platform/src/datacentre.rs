@@ -4,6 +4,7 @@
 //! removes everything.
 
 mod attaching;
+mod facts;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -17,15 +18,15 @@ use disk::SnapshotError;
 use engine::{Engine, Node};
 use fabric::{Fabric, FabricError, PortId};
 use faults::{Lie, Planted};
-use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
 use lab::memory_groups::MemoryGroups;
 use lab::node_clock::NodeClockError;
 use lab::protocol::{NodeSetUp, ShownPrograms};
+use lab::routing::RoutingError;
 use lab::{Addresses, Attachment, Family, NodeClock, supervisor};
-use paper::network::{LinkRates, conditions_in_words};
+use paper::network::LinkRates;
 use scenario::node_name;
 use storage::HostDisks;
 use storage::MirroredDisk;
@@ -34,6 +35,7 @@ use storage::{Canary, VolumeKind};
 pub use self::volumes::VolumeContent;
 use crate::fabric_rules::policy_for_fabric;
 use crate::folders::{FolderError, Folders};
+use crate::kernel_path::{KernelPath, KernelPathShown, WayPast};
 use crate::vm::{CpuShare, Network, Shares, Vm, VmError};
 
 /// What can go wrong while the datacentre is built or changed.
@@ -52,6 +54,14 @@ pub enum DatacentreError {
         place: String,
         /// The step of joining the network that failed.
         source: AttachmentError,
+    },
+    /// The kernel's own path, of a place or as a whole.
+    #[error("{place}: {source}")]
+    KernelPath {
+        /// Its path.
+        place: String,
+        /// The step that failed.
+        source: RoutingError,
     },
     /// A descriptor could not be copied.
     #[error("{place}: interface: {source}")]
@@ -115,6 +125,7 @@ pub struct Host {
     /// Its address, in the family the scenario's site speaks.
     pub address: IpAddr,
     attachment: Attachment,
+    way_past: Option<WayPast>,
     port: Mutex<Option<PortId>>,
 }
 
@@ -178,6 +189,7 @@ pub struct Datacentre {
     pub client_places: BTreeMap<String, ClientPlace>,
     /// The network.
     pub fabric: Arc<Fabric>,
+    kernel_path: KernelPath,
     /// Lies planted by a test; empty in every honest run.
     pub planted: Planted,
 }
@@ -230,14 +242,17 @@ impl Datacentre {
         let family = family(scenario)?;
         let options = fabric::Options { seed: settings.seed, busy_poll: scenario.site.busy_poll };
         let fabric = Arc::new(Fabric::start_with(options)?);
+        let kernel_path = KernelPath::of(scenario.site.network_path, settings.planted)
+            .map_err(|source| DatacentreError::KernelPath { place: "the site".to_owned(), source })?;
+        let ways = (&*fabric, &kernel_path);
         let planted = settings.planted.clone();
         fabric.set_policy(policy_for_fabric(&scenario.site, LinkRates::Unlimited, &planted))?;
         let mut hosts = Vec::new();
         for (index, host) in scenario.site.hosts.iter().enumerate() {
             let path = host.path();
-            let (attachment, port) = attaching::attach(&fabric, &path, addresses(1, index)?)?;
+            let (attachment, port, way_past) = attaching::attach(ways, &path, addresses(1, index)?)?;
             let address = attachment.addresses.in_family(family);
-            hosts.push(Host { path, address, attachment, port: Mutex::new(Some(port)) });
+            hosts.push(Host { path, address, attachment, way_past, port: Mutex::new(Some(port)) });
         }
         let mut client_places = BTreeMap::new();
         for load in &scenario.loads {
@@ -245,13 +260,14 @@ impl Datacentre {
             if !client_places.contains_key(&path) {
                 let mut place = load.from.path.clone();
                 place.push(CLIENTS.to_owned());
-                let (attachment, _) = attaching::attach(&fabric, &place, addresses(3, client_places.len())?)?;
+                let (attachment, ..) = attaching::attach(ways, &place, addresses(3, client_places.len())?)?;
                 client_places.insert(path, ClientPlace { attachment, family });
             }
         }
         let names: Vec<String> = hosts.iter().map(Host::name).collect();
         let disks = HostDisks::new(&names, scenario.site.disks, settings.folders.volume_of("probes")?);
-        let mut datacentre = Datacentre { vms: Vec::new(), hosts, disks, client_places, fabric, planted };
+        let vms = Vec::new();
+        let mut datacentre = Datacentre { vms, hosts, disks, client_places, fabric, kernel_path, planted };
         datacentre.make_vms(scenario, settings, family)?;
         Ok(datacentre)
     }
@@ -299,7 +315,12 @@ impl Datacentre {
                 users_mapped: settings.users_mapped,
                 name,
             };
-            let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };
+            let network = Network {
+                addresses: addresses(2, index)?,
+                family,
+                fabric: self.fabric.clone(),
+                kernel_path: self.kernel_path.clone(),
+            };
             let volume = self.node_volume(&set_up, index, (scenario, settings))?;
             let seed = settings.seed.wrapping_add(index as u64);
             let canary = Canary::new(
@@ -441,9 +462,9 @@ impl Datacentre {
         let host = &self.hosts[number];
         let mut port = host.port.lock().unwrap_or_else(PoisonError::into_inner);
         if port.is_none() {
-            let tun = attaching::copy(&host.attachment.tun, &host.path)?;
-            let addresses = host.attachment.addresses.all(Family::V4);
-            *port = Some(self.fabric.attach(host.path.clone(), addresses, tun)?);
+            let way_past = host.way_past.clone();
+            let attached = attaching::attach_again(&self.fabric, &host.path, &host.attachment, way_past);
+            *port = Some(attached?);
         }
         drop(port);
         self.components_on(number, MirroredDisk::host_is_on)
@@ -471,6 +492,12 @@ impl Datacentre {
         Ok(self.fabric.set_policy(policy_for_fabric(site, LinkRates::AsWritten, &self.planted))?)
     }
 
+    /// Which pairs went past the fabric; nothing where the scenario does not ask for the kernel's own path.
+    #[must_use]
+    pub fn kernel_path(&self) -> Option<KernelPathShown> {
+        self.kernel_path.shown(&self.fabric)
+    }
+
     /// VMs that have power.
     #[must_use]
     pub fn vms_on(&self) -> Vec<usize> {
@@ -496,45 +523,6 @@ impl Datacentre {
             vm.cpu_of_past_boots() + live.unwrap_or_default()
         };
         Ok(self.vms.iter().map(of).collect())
-    }
-
-    /// The site as built, for the report.
-    #[must_use]
-    pub fn facts(&self, scenario: &scenario::Scenario) -> SiteFacts {
-        let hosts = self.hosts.iter().zip(&scenario.site.hosts).map(|(built, drawn)| HostFacts {
-            path: built.name(),
-            region: drawn.region.clone(),
-            zone: drawn.zone.clone(),
-            rack: drawn.rack.clone(),
-            name: drawn.name.clone(),
-            address: built.address.to_string(),
-        });
-        let nodes = scenario.database.nodes.iter().enumerate().map(|(index, host)| NodeFacts {
-            name: node_name(index),
-            host: self.hosts[*host].name(),
-            address: self.vms[index].address().to_string(),
-            role: match index {
-                _ if scenario.database.engine.is_leaderless() => "coordinator",
-                0 => "leader",
-                _ => "follower",
-            }
-            .to_owned(),
-        });
-        let links = scenario.site.links.iter().map(|link| LinkFacts {
-            from: link.from.to_string(),
-            to: link.to.to_string(),
-            delay_us: u64::try_from(link.conditions.delay.unwrap_or_default().as_micros())
-                .unwrap_or(u64::MAX),
-            rate_bits_per_s: link.conditions.rate_bits_per_s,
-            conditions: conditions_in_words(&link.conditions),
-        });
-        let edges = scenario.site.edges.iter().map(|edge| EdgeFacts {
-            name: edge.name.clone(),
-            around: edge.around.to_string(),
-            rate_bits_per_s: edge.rate_bits_per_s,
-        });
-        let (links, edges) = (links.collect(), edges.collect());
-        SiteFacts { hosts: hosts.collect(), nodes: nodes.collect(), links, edges }
     }
 }
 

@@ -13,6 +13,7 @@ mod fabric_rules;
 mod fencing;
 mod folders;
 mod isolation;
+mod kernel_path;
 mod migrating;
 mod migration;
 mod nearness;
@@ -33,6 +34,7 @@ pub use datacentre::{
 };
 pub use fabric_rules::for_fabric;
 pub use folders::{FolderError, Folders};
+pub use kernel_path::KernelPathShown;
 pub use migrating::{MigrationOrder, MigrationWatch, NotMigrated};
 pub use platform::Platform;
 pub use processes_left::processes_left;

@@ -5,6 +5,7 @@
 
 mod clock;
 mod holds;
+mod joining;
 mod logs;
 mod marks;
 mod moving;
@@ -24,17 +25,19 @@ use std::time::Duration;
 
 use disk::Mount;
 use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
-use fabric::{Fabric, PortId};
+use fabric::PortId;
+use lab::NodeClock;
 use lab::entrance::EntranceError;
 use lab::probe::NodeNamespaces;
 use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
-use lab::{Addresses, Family, NodeClock};
+use lab::routing::RoutingError;
 use storage::Canary;
 use storage::NodeVolume;
 use storage::OpenError;
 
 use self::holds::Held;
 pub use self::holds::Holder;
+pub use self::joining::Network;
 pub use self::moving::Standstill;
 pub use self::shares::{CpuShare, Shares};
 
@@ -51,6 +54,14 @@ pub enum VmError {
         node: String,
         /// What the network refused.
         source: fabric::FabricError,
+    },
+    /// It could not be joined to the kernel's own path.
+    #[error("node {node}: {source}")]
+    KernelPath {
+        /// The node.
+        node: String,
+        /// The step that failed.
+        source: RoutingError,
     },
     /// It has no power, or has lost it meanwhile.
     #[error("node {node} has no power")]
@@ -103,17 +114,6 @@ pub enum VmError {
         /// The file of the limit that could not be written.
         source: lab::cgroup::CgroupError,
     },
-}
-
-/// A VM's place in the network.
-#[derive(Debug, Clone)]
-pub struct Network {
-    /// Its addresses, which it keeps wherever it runs.
-    pub addresses: Addresses,
-    /// The family that its database and the clients use.
-    pub family: Family,
-    /// The network itself.
-    pub fabric: Arc<Fabric>,
 }
 
 #[derive(Debug)]
@@ -214,17 +214,6 @@ impl Vm {
             let _ = self.power_off();
         }
         told
-    }
-
-    /// Holds a node that has just been booted to its CPU limit, and gives it its port on the fabric.
-    fn join(&self, node: &lab::Node, tun: OwnedFd, place: &[String]) -> Result<PortId, VmError> {
-        let Network { addresses, family, fabric } = &self.network;
-        if let Some(CpuShare { groups, cpus: Some(cpus) }) = &self.shares.cpu {
-            let limited = groups.hold(&self.name, node.init_pid(), Some(*cpus));
-            limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
-        }
-        let port = fabric.attach(self.path_on(place), addresses.all(*family), tun);
-        port.map_err(|source| VmError::Network { node: self.name.clone(), source })
     }
 
     /// Ends a boot that failed.

@@ -208,6 +208,7 @@ pub(crate) fn provenance(run: &RunDirectory) -> String {
         facts.machine.iter().map(|(name, value)| machine(name, value)).collect(),
     ));
     html.push_str(&facts_list("Modelled disks", modelled_disks(result)));
+    html.push_str(&facts_list("Kernel's own path", kernel_path(result)));
     html.push_str(&facts_list("CPU of the whole run", cpu(result)));
     html.push_str("</div>");
     html
@@ -230,6 +231,30 @@ fn modelled_disks(result: &RunResult) -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()
+}
+
+/// Most pairs that are named: more of them are a number.
+const PAIRS_NAMED: usize = 12;
+
+fn kernel_path(result: &RunResult) -> Vec<(String, String)> {
+    let Some(path) = &result.lab.kernel_path else { return Vec::new() };
+    let by_fabric = match path.pairs_by_fabric.len() {
+        0 => "none".to_owned(),
+        count if count > PAIRS_NAMED => format::count(count as u64),
+        _ => {
+            let named = path.pairs_by_fabric.iter().map(|pair| format!("{} -> {}", pair.from, pair.to));
+            named.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let mut rows = vec![
+        ("pairs of places by the kernel at the end", format::count(path.pairs_by_kernel)),
+        ("pairs through the simulated network at the end", by_fabric),
+        ("moves to the simulated network", format::count(path.moved_to_fabric)),
+        ("moves to the kernel's path", format::count(path.moved_to_kernel)),
+    ];
+    rows.extend(path.frames.map(|frames| ("frames by the kernel", format::count(frames))));
+    rows.extend(path.bytes.map(|bytes| ("bytes by the kernel", format::bytes(bytes))));
+    rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn cpu(result: &RunResult) -> Vec<(String, String)> {

@@ -44,7 +44,10 @@ pub struct LabResult {
     /// Syncs of disks whose medium the scenario describes, all disks together; absent where the machine's own disk answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modelled_syncs: Option<ModelledSyncsResult>,
-    /// Packets by their fate, over the whole run: `delivered`, `lost` by chance, `blocked` ...
+    /// What went past the lab's own network; absent where the scenario does not ask for the kernel's own path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_path: Option<KernelPathResult>,
+    /// Packets of the lab's own network by their fate, over the whole run: `delivered`, `lost` by chance, `blocked` ...
     #[serde(default)]
     pub packets: BTreeMap<String, u64>,
     /// Doubts about the measurement, with their remedies.
@@ -79,6 +82,37 @@ pub struct ModelledSyncsResult {
     pub late_us_mean: f64,
     /// The latest, microseconds.
     pub late_us_max: u64,
+}
+
+/// What went by the kernel's own path, past the lab's own network. Frames are counted as a whole: nothing is known of single
+/// pairs of places on that path, and links whose traffic is counted are never on it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelPathResult {
+    /// Pairs of places, each direction by itself, that went by the kernel when the run ended.
+    pub pairs_by_kernel: u64,
+    /// Pairs that went through the lab's own network then, because something was asked of them. Places without power are in
+    /// none.
+    pub pairs_by_fabric: Vec<PairOfPlaces>,
+    /// How often a pair moved from the kernel's path to the lab's own network, each address by itself.
+    pub moved_to_fabric: u64,
+    /// How often one moved to the kernel's path.
+    pub moved_to_kernel: u64,
+    /// Places whose way past the lab's own network failed: all of their packets went through it since.
+    pub places_lost: u64,
+    /// Frames that the kernel forwarded, several packets handled in one piece counted once; absent where its counts could not
+    /// be read.
+    pub frames: Option<u64>,
+    /// Bytes that it received for forwarding, IP headers included.
+    pub bytes: Option<u64>,
+}
+
+/// Two places, the sender first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PairOfPlaces {
+    /// Where packets leave.
+    pub from: String,
+    /// Where they arrive.
+    pub to: String,
 }
 
 /// Something done to a process of a node that neither the schedule nor the lab did.

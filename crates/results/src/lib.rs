@@ -24,8 +24,8 @@ pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult};
 pub use hosts_csv::HostRow;
 pub use lab::{
-    FailedRollbackResult, InterferenceResult, LabResult, LinkResult, ModelledSyncsResult, PlacementResult,
-    WarningResult,
+    FailedRollbackResult, InterferenceResult, KernelPathResult, LabResult, LinkResult, ModelledSyncsResult,
+    PairOfPlaces, PlacementResult, WarningResult,
 };
 pub use links_csv::LinkRow;
 pub use load::{EndedEarly, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};

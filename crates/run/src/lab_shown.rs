@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use platform::Datacentre;
-use results::ModelledSyncsResult;
+use platform::{Datacentre, KernelPathShown};
+use results::{KernelPathResult, ModelledSyncsResult, PairOfPlaces};
 use scenario::{DiskSync, Scenario};
 use storage::Seen;
 use verdict::LabShown;
@@ -23,6 +23,9 @@ pub(crate) fn lab_shown(
     under_load: Usage,
 ) -> LabShown {
     let datacentre = &lab.datacentre;
+    let kernel_path = datacentre.kernel_path();
+    let dropped_by_kernel = kernel_path.as_ref().and_then(|path| path.carried.as_ref().ok());
+    let dropped_by_kernel = dropped_by_kernel.map_or(0, |carried| carried.dropped_frames);
     LabShown {
         boot_s: lab.boot_s,
         from_snapshot: lab.from_snapshot,
@@ -30,9 +33,27 @@ pub(crate) fn lab_shown(
         volumes_fell_back: lab.volumes_fell_back.clone(),
         cpu_share: under_load.share_of_lab(),
         packets: packets(datacentre),
-        packets_lost_on_the_way_in: packets_lost_on_the_way_in(datacentre),
+        packets_lost_on_the_way_in: packets_lost_on_the_way_in(datacentre) + dropped_by_kernel,
+        kernel_path: kernel_path.map(went_past),
         modelled_syncs: modelled_syncs(scenario, datacentre),
         volumes: storage::results(datacentre.vms.iter().map(|vm| vm.volume()), volumes, run),
+    }
+}
+
+/// Which pairs went past the network of the lab, and what the kernel carried.
+fn went_past(shown: KernelPathShown) -> KernelPathResult {
+    let KernelPathShown { ways, carried } = shown;
+    let named = |place: &[String]| place.join("/");
+    let pair = |(from, to): &(Vec<String>, Vec<String>)| PairOfPlaces { from: named(from), to: named(to) };
+    let carried = carried.ok();
+    KernelPathResult {
+        pairs_by_kernel: ways.past.len() as u64,
+        pairs_by_fabric: ways.through.iter().map(pair).collect(),
+        moved_to_fabric: ways.moved_to_fabric,
+        moved_to_kernel: ways.moved_to_kernel,
+        places_lost: ways.places_lost,
+        frames: carried.map(|carried| carried.frames),
+        bytes: carried.map(|carried| carried.bytes),
     }
 }
 

@@ -53,8 +53,9 @@ pub use resolved::{
     Acknowledge, Agent, AgentLost, Apart, Arrival, ClockCorrection, Cluster, Comparison, Conditions,
     Consistency, ConsistencyLevel, Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation,
     Failover, Host, IpVersion, IsolationResponse, Jitter, Kubernetes, Level, Link, Load, Member, MemberReach,
-    Memory, Pace, Place, PodAgents, Promotion, Queue, Ramp, Reads, Reproduces, RoleLabel, Site, Storage,
-    StorageClass, Sweep, Synchronous, ThinkTime, TimeService, Timestamps, VmPlatform, Volumes, Within,
+    Memory, NetworkPath, Pace, Place, PodAgents, Promotion, Queue, Ramp, Reads, Reproduces, RoleLabel, Site,
+    Storage, StorageClass, Sweep, Synchronous, ThinkTime, TimeService, Timestamps, VmPlatform, Volumes,
+    Within,
 };
 pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;

@@ -359,7 +359,11 @@ fn made(
     let session_limit_at = database.session_limit_at();
     let database = database.resolve(&hosts, (&places, &site.storage_classes), findings);
     disks::refuse_without_disks(site.sync_at, are_on_disks(database.as_ref()), findings);
-    let site = Site { hosts, links, edges, busy_poll: site.busy_poll, ip: site.ip, disks: site.disks };
+    let nodes = database.as_ref().map_or(0, |database| database.nodes.len());
+    site::refuse_too_many_places(site.path.as_ref(), hosts.len() + nodes, findings);
+    let site::SiteDocument { busy_poll, ip, disks, path, .. } = site;
+    let network_path = path.map(|path| path.value).unwrap_or_default();
+    let site = Site { hosts, links, edges, busy_poll, ip, disks, network_path };
     Some(Ground { site, places, engine, database, session_limit_at, cluster: None })
 }
 

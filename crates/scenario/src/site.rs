@@ -9,11 +9,13 @@ use crate::catalogue::ROLES;
 use crate::decode::Decoder;
 use crate::disks;
 use crate::edges::{self, EdgeDocument};
-use crate::language::{IP_VERSIONS, MOST_HOSTS, RACK, REGION, SITE, ZONE};
+use crate::language::{
+    IP_VERSIONS, MOST_HOSTS, MOST_ON_KERNEL_PATH, NETWORK, PATHS, RACK, REGION, SITE, ZONE,
+};
 use crate::links::{self, LinkDocument};
 use crate::places::Places;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Disks, Edge, Host, IpVersion, Link, StorageClass};
+use crate::resolved::{Disks, Edge, Host, IpVersion, Link, NetworkPath, StorageClass};
 use crate::storage;
 use crate::tree::{Node, Value};
 
@@ -32,6 +34,8 @@ pub(crate) struct SiteDocument {
     pub(crate) disks: Disks,
     /// Where it is said what a sync on them costs.
     pub(crate) sync_at: Option<Spot>,
+    /// Which way packets go, and where that is said.
+    pub(crate) path: Option<Spanned<NetworkPath>>,
 }
 
 /// Longest that the fabric looks for packets without sleeping: what comes after it sleeps is late by less.
@@ -83,7 +87,33 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<SiteDocument>
     let storage_classes = classes.unwrap_or_default();
     let disks = site.get("disks").and_then(|node| disks::decode_disks(node, decoder));
     let (disks, sync_at) = disks.unwrap_or_default();
-    Some(SiteDocument { groups, links, edges, busy_poll, ip, storage_classes, disks, sync_at })
+    let path = site.get("network").and_then(|node| decode_path(node, decoder));
+    Some(SiteDocument { groups, links, edges, busy_poll, ip, storage_classes, disks, sync_at, path })
+}
+
+fn decode_path(node: &Node, decoder: &mut Decoder) -> Option<Spanned<NetworkPath>> {
+    let record = decoder.record(node, &NETWORK)?;
+    let word = record.get("path").and_then(|node| decoder.word(node, "path", PATHS))?;
+    let value = if word.value == "kernel" { NetworkPath::Kernel } else { NetworkPath::Fabric };
+    Some(Spanned { value, at: word.at })
+}
+
+/// Refuses the kernel's own path where too many places would take it.
+pub(crate) fn refuse_too_many_places(
+    path: Option<&Spanned<NetworkPath>>,
+    places: usize,
+    findings: &mut Findings,
+) {
+    let Some(path) = path.filter(|path| !path.value.is_fabric()) else { return };
+    if places > MOST_ON_KERNEL_PATH {
+        findings.add(
+            "too-large",
+            path.at,
+            format!("`path: kernel` for {places} hosts and nodes, {MOST_ON_KERNEL_PATH} at most"),
+            "too many places",
+            "write `path: fabric`, or use fewer hosts and nodes",
+        );
+    }
 }
 
 fn decode_busy_poll(node: &Node, decoder: &mut Decoder) -> Option<Duration> {

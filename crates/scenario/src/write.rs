@@ -110,6 +110,9 @@ fn write_site(text: &mut String, site: &Site) {
     if let Some(disks) = disks::disks_written(site.disks) {
         line(text, 2, &disks);
     }
+    if !site.network_path.is_fabric() {
+        line(text, 2, "network: { path: kernel }");
+    }
     if !site.busy_poll.is_zero() {
         line(text, 2, &format!("busy-poll: {}", format_duration(site.busy_poll)));
     }

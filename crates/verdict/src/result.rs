@@ -112,6 +112,7 @@ fn lab_result(
         packets: lab.map(|lab| lab.packets.clone()).unwrap_or_default(),
         warnings,
         modelled_syncs: lab.and_then(|lab| lab.modelled_syncs.clone()),
+        kernel_path: lab.and_then(|lab| lab.kernel_path.clone()),
         stalls: shown.stalls.clone(),
         interference: interference(shown),
         nothing_to_lose: lab.and_then(|lab| nothing_to_lose(planned.scenario, lab)),

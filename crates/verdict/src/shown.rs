@@ -10,7 +10,7 @@ use faults::FaultRecord;
 use history::{FirstError, Interference, Receipt, RecoveryStep, RunFacts, Stall};
 use load::{FirstSuccess, LoadPlan};
 use measure::{Histogram, Timeline, Wait};
-use results::{EndedEarly, LinkResult, ModelledSyncsResult, VolumeResult};
+use results::{EndedEarly, KernelPathResult, LinkResult, ModelledSyncsResult, VolumeResult};
 use scenario::Scenario;
 
 /// What was known before the first load started.
@@ -102,6 +102,8 @@ pub struct LabShown {
     pub packets_lost_on_the_way_in: u64,
     /// Syncs of disks whose medium the scenario describes.
     pub modelled_syncs: Option<ModelledSyncsResult>,
+    /// What went past the network of the lab, where the scenario asks for that.
+    pub kernel_path: Option<KernelPathResult>,
     /// The nodes' virtual disks.
     pub volumes: Vec<VolumeResult>,
 }

@@ -58,6 +58,8 @@ pub(crate) fn all_warnings(
     found.extend(crate::agents::warnings(agents));
     found.extend(links_in_doubt(lab.and_then(|lab| lab.links.as_ref())));
     found.extend(lab.and_then(|lab| lost_unseen(lab.packets_lost_on_the_way_in)));
+    let kernel_path = lab.and_then(|lab| lab.kernel_path.as_ref());
+    found.extend(kernel_path.and_then(|path| off_the_path(path.places_lost)));
     found
 }
 
@@ -65,6 +67,17 @@ pub(crate) fn all_warnings(
 fn whole_seconds(series: &[(u64, u64)], phase: &PhaseFacts) -> Vec<u64> {
     let is_whole = |second: u64| second as f64 >= phase.from_s && second as f64 + 1.0 <= phase.to_s;
     series.iter().filter(|(second, _)| is_whole(*second)).map(|(_, count)| *count).collect()
+}
+
+/// Their packets took longer from then on, which no fault of the schedule explains.
+fn off_the_path(places: u64) -> Option<WarningResult> {
+    (places > 0).then(|| WarningResult {
+        what: format!(
+            "{places} places left the kernel's own path because the kernel refused a route; their packets took the simulated \
+             network since, which adds to each round trip"
+        ),
+        remedy: "repeat the run; if it happens again, leave out `site.network` and report this".to_owned(),
+    })
 }
 
 /// No link has lost these, and no figure counts them.
@@ -98,6 +111,12 @@ mod tests {
         let phase = PhaseFacts { name: BASELINE.to_owned(), from_s: 1.5, to_s: 4.5 };
         let series = [(0, 9), (1, 9), (2, 100), (3, 101), (4, 40), (5, 0)];
         assert_eq!(whole_seconds(&series, &phase), [100, 101]);
+    }
+
+    #[test]
+    fn places_that_left_the_kernels_path_are_warned_of() {
+        assert_eq!(off_the_path(0), None);
+        assert!(off_the_path(2).expect("a warning").what.starts_with("2 places left the kernel's own path"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ const BORDERS: &[Border] = &[
         but: &[
             "crates/fabric/src/lib.rs",
             "crates/fabric/src/carrier.rs",
+            "crates/fabric/src/commands.rs",
             "crates/fabric/src/fabric.rs",
             "crates/fabric/src/recorder.rs",
         ],

@@ -21,6 +21,7 @@ mod interrupts;
 mod ipv6;
 mod isolation;
 mod kept_labs;
+mod kernel_path;
 mod keystore;
 mod kills;
 mod limits;

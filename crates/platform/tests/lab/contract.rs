@@ -1,5 +1,5 @@
-//! What programs may expect of a network, held against a plain veth pair and against the fabric alike: if the first
-//! fails, the test is wrong; if only the second does, the fabric is.
+//! What programs may expect of a network, held against a plain veth pair, the fabric and the kernel's own path beside it: if
+//! the first fails, the test is wrong; if only another does, that one is.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};

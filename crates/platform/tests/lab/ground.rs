@@ -1,16 +1,18 @@
 //! Ground for the tests inside a lab: a fabric, places on it, nodes with folders of their own.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::{Block, Fabric, Policy, PortId, Rule, RuleGuard};
+use fabric::{Block, Bypass, Fabric, Policy, PortId, Rule, RuleGuard};
 use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
-use lab::{Addresses, Attachment, BootPlan, Family, Node, NodeClock, attachment, probe};
+use lab::{
+    Addresses, Attachment, BootPlan, Family, KernelEnd, Node, NodeClock, RoutingNamespace, attachment, probe,
+};
 
 /// Long enough for an answer that is to come; silence takes it whole.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -29,6 +31,24 @@ pub struct Place {
     /// Its namespace and address.
     pub attachment: Attachment,
     pub port: PortId,
+}
+
+/// A place's end of the kernel's own path, as the fabric's way past itself.
+#[derive(Debug)]
+pub struct PastTheFabric(pub KernelEnd);
+
+impl Bypass for PastTheFabric {
+    fn open(&mut self, to: &[IpAddr]) -> io::Result<()> {
+        self.0.open(to)
+    }
+
+    fn close(&mut self, to: &[IpAddr]) -> io::Result<()> {
+        self.0.close(to)
+    }
+
+    fn shut(&mut self) -> io::Result<()> {
+        self.0.shut()
+    }
 }
 
 /// A place's IPv4 address by its number.
@@ -57,6 +77,23 @@ impl Ground {
         let tun = attachment.tun.try_clone().expect("a second descriptor");
         let port = self.attach(name, number, tun);
         Place { attachment, port }
+    }
+
+    /// Joins a place to the network and to the kernel's own path.
+    pub fn place_past(&self, routing: &RoutingNamespace, name: &str, number: u8) -> (Place, KernelEnd) {
+        let attachment = Attachment::make(addresses(number)).expect("an attachment");
+        let end = routing.join(&attachment.namespace, addresses(number)).expect("the kernel's own path");
+        let port = self.attach_past(name, &attachment, &end);
+        (Place { attachment, port }, end)
+    }
+
+    /// Joins a place that is joined to the kernel's own path to the network.
+    pub fn attach_past(&self, name: &str, attachment: &Attachment, end: &KernelEnd) -> PortId {
+        let tun = attachment.tun.try_clone().expect("a second descriptor");
+        let path = name.split('/').map(str::to_owned).collect();
+        let addresses = attachment.addresses.all(Family::V4);
+        let way_past = Box::new(PastTheFabric(end.clone()));
+        self.fabric.attach_with_bypass(path, addresses, tun, way_past).expect("a port")
     }
 
     /// Joins an interface to the network.

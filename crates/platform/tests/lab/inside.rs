@@ -13,8 +13,8 @@ use crate::ground::{
     Ground, Place, address, addresses, connects, datagram_arrives, families, leave_running, round_trip,
     shell, transfer,
 };
-use crate::joined::{BOTH, joined};
-use crate::{clocks, crowd, fates, systems};
+use crate::joined::{ALL, By, joined};
+use crate::{clocks, crowd, fates, kernel_path, systems};
 
 /// A test's name, and what it does on fresh ground.
 type Test = (&'static str, fn(&Ground));
@@ -36,6 +36,15 @@ pub const TESTS: &[Test] = &[
     ("what_a_node_puts_in_a_files_place_is_neither_followed_nor_waited_for", nothing_planted_is_followed),
     ("nodes_reach_each_other_by_name_over_the_fabric", nodes_reach_each_other),
     ("a_node_has_a_clock_of_its_own_from_boot_to_boot", clocks::a_node_has_a_clock_of_its_own),
+    (
+        "a_pair_goes_past_the_fabric_while_nothing_is_asked_of_it_and_each_direction_by_itself",
+        kernel_path::each_direction_by_itself,
+    ),
+    ("a_stream_outlives_every_change_of_its_way", kernel_path::a_stream_outlives_changes),
+    ("a_cut_leaks_through_neither_family_past_the_fabric", kernel_path::a_cut_leaks_nothing),
+    ("a_place_without_power_is_silent_past_the_fabric", kernel_path::no_power_is_silence),
+    ("an_address_that_comes_again_is_found_past_the_fabric", kernel_path::an_address_comes_again),
+    ("what_is_counted_or_captured_comes_back_to_the_fabric", kernel_path::what_is_watched_comes_back),
     ("two_hundred_hosts_all_to_all_lose_nothing", fates::two_hundred_hosts_lose_nothing),
     ("a_thousand_hosts_come_and_leave_nothing", crowd::a_thousand_hosts_come_and_go),
 ];
@@ -52,19 +61,22 @@ pub const JOINED_TESTS: &[Test] = &[
     ("a_path_of_small_packets_is_found_out", fates::a_path_of_small_packets_is_found_out),
 ];
 
-/// Every expectation of the contract, for either way of joining two places.
+/// Every expectation of the contract, for each way of joining two places.
 pub fn contract_names() -> impl Iterator<Item = String> {
-    BOTH.into_iter()
-        .flat_map(|by| CONTRACT.iter().map(move |(name, _)| format!("over_{}::{name}", by.name())))
+    ALL.into_iter().flat_map(|by| CONTRACT.iter().map(move |(name, _)| format!("over_{}::{name}", by.name())))
 }
 
 /// Carries out a test of the contract, if the job is one.
 fn perform_contract(ground: &Ground, job: &str) -> bool {
-    for by in BOTH {
+    for by in ALL {
         for (name, expectation) in CONTRACT {
             if job == format!("over_{}::{name}", by.name()) {
                 let [client, server] = joined(ground, by);
                 expectation(&client, &server);
+                if by == By::KernelPath {
+                    let counters = ground.fabric.counters().expect("counters");
+                    assert_eq!(counters.delivered_packets, 0, "went by the fabric: {counters:?}");
+                }
                 return true;
             }
         }

@@ -1,14 +1,14 @@
-//! Two places joined to each other, by the fabric or by a plain veth pair of the kernel, each with an address of either
-//! version of the internet protocol: what the contract is held against.
+//! Two places joined to each other, by the fabric, by the kernel's own path beside it or by a plain veth pair, each with an
+//! address of either version of the internet protocol: what the contract is held against.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 
 use fabric::Rule;
-use lab::{Addresses, Attachment, Family, attachment};
+use lab::{Addresses, Attachment, Family, RoutingNamespace, attachment};
 
-use crate::ground::{Ground, addresses};
+use crate::ground::{Ground, PastTheFabric, addresses};
 
 /// What joins them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +16,12 @@ pub enum By {
     /// The kernel, with nothing between.
     Veth,
     Fabric,
+    /// The kernel's own path, the fabric having nothing to do with it.
+    KernelPath,
 }
 
-/// Both.
-pub const BOTH: [By; 2] = [By::Veth, By::Fabric];
+/// All of them.
+pub const ALL: [By; 3] = [By::Veth, By::Fabric, By::KernelPath];
 
 impl By {
     /// Its name in the names of tests.
@@ -27,6 +29,7 @@ impl By {
         match self {
             By::Veth => "veth",
             By::Fabric => "fabric",
+            By::KernelPath => "kernel_path",
         }
     }
 }
@@ -76,16 +79,30 @@ pub fn joined(ground: &Ground, by: By) -> [End; 2] {
                 end
             })
         }
-        By::Fabric => ends.map(|(number, attachment)| {
-            let tun = attachment.tun.try_clone().expect("a second descriptor");
-            let in_order =
-                |addresses: Addresses| [Family::V4, Family::V6].map(|family| addresses.in_family(family));
-            let of_it = in_order(attachment.addresses);
-            let place = vec![format!("h{number}")];
-            ground.fabric.attach(place, of_it.to_vec(), tun).expect("a port");
-            End { attachment, addresses: of_it, nobody: in_order(addresses(NOBODY)) }
-        }),
+        By::Fabric => ends.map(|(number, attachment)| on_fabric(ground, number, attachment, None)),
+        By::KernelPath => {
+            let routing = RoutingNamespace::make().expect("a routing namespace");
+            ends.map(|(number, attachment)| on_fabric(ground, number, attachment, Some(&routing)))
+        }
     }
+}
+
+/// A place on the fabric, with a way past it where there is a routing namespace.
+fn on_fabric(ground: &Ground, number: u8, attachment: Attachment, past: Option<&RoutingNamespace>) -> End {
+    let tun = attachment.tun.try_clone().expect("a second descriptor");
+    let in_order = |addresses: Addresses| [Family::V4, Family::V6].map(|family| addresses.in_family(family));
+    let of_it = in_order(attachment.addresses);
+    let place = vec![format!("h{number}")];
+    let joined = match past {
+        None => ground.fabric.attach(place, of_it.to_vec(), tun),
+        Some(routing) => {
+            let end = routing.join(&attachment.namespace, attachment.addresses);
+            let end = end.expect("the kernel's own path");
+            ground.fabric.attach_with_bypass(place, of_it.to_vec(), tun, Box::new(PastTheFabric(end)))
+        }
+    };
+    joined.expect("a port");
+    End { attachment, addresses: of_it, nobody: in_order(addresses(NOBODY)) }
 }
 
 /// The number of the place that is not there.

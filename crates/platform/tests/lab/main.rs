@@ -11,6 +11,7 @@ mod fates;
 mod ground;
 mod inside;
 mod joined;
+mod kernel_path;
 mod outside;
 mod systems;
 

@@ -24,7 +24,9 @@ pub use expectation::{Comparison, Expectation, Within};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads, Timestamps};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
 pub use platform::{ClockCorrection, IsolationResponse, Memory, TimeService, VmPlatform};
-pub use site::{Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, Place, Queue, Site};
+pub use site::{
+    Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, NetworkPath, Place, Queue, Site,
+};
 pub use storage::{Acknowledge, Apart, Promotion, Storage, StorageClass};
 
 /// The published report that a scenario reproduces.

@@ -24,6 +24,28 @@ pub struct Site {
     pub ip: IpVersion,
     /// The disks of every host.
     pub disks: Disks,
+    /// Which way packets go of which nothing is asked.
+    #[serde(skip_serializing_if = "NetworkPath::is_fabric")]
+    pub network_path: NetworkPath,
+}
+
+/// Which way packets go between places of which nothing is asked: no link, edge, fault, capture or count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkPath {
+    /// Through the lab's own network, as all others.
+    #[default]
+    Fabric,
+    /// Past it, by the kernel's forwarding.
+    Kernel,
+}
+
+impl NetworkPath {
+    /// Whether all packets go through the lab's own network.
+    #[must_use]
+    pub fn is_fabric(&self) -> bool {
+        *self == NetworkPath::Fabric
+    }
 }
 
 /// A version of the internet protocol.

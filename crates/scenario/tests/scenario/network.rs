@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scenario::{
     BlockAnswer, Conditions, Distribution, Edge, FaultAction, FaultTarget, Flap, Jitter, Level, NetworkFault,
-    PartitionShape, Place, Queue, Scenario,
+    NetworkPath, PartitionShape, Place, Queue, Scenario,
 };
 
 use crate::reading::read_and_written;
@@ -38,6 +38,19 @@ schedule:
 fn read(link: &str, nodes: &str, fault: &str) -> Result<Scenario, Vec<String>> {
     let text = BASE.replace("LINK", link).replace("EDGE", "");
     read_and_written(&text.replace("NODES", nodes).replace("FAULT", fault))
+}
+
+#[test]
+fn packets_take_the_kernels_own_path_only_where_that_is_asked_for() {
+    let path = |line: &str| {
+        let text = BASE.replace("LINK", "").replace("edges: [EDGE]", line).replace("NODES", "3");
+        let fault = "{ partition: { isolate: leader }, for: 5s }";
+        read_and_written(&text.replace("FAULT", fault)).map(|scenario| scenario.site.network_path)
+    };
+    assert_eq!(path("network: { path: kernel }"), Ok(NetworkPath::Kernel));
+    assert_eq!(path("network: { path: fabric }"), Ok(NetworkPath::Fabric));
+    assert_eq!(path("edges: []"), Ok(NetworkPath::Fabric));
+    assert!(path("network: {}").is_err() && path("network: { path: tunnel }").is_err());
 }
 
 fn conditions_of_link(link: &str) -> Conditions {

@@ -225,6 +225,7 @@ fn site() -> Value {
             { "from": "r2", "to": "dc2", "delay": "5ms", "jitter": { "pareto": "2ms" }, "mtu": "1400B" }],
         "edges": [{ "name": "north", "around": "dc2", "rate": "1Gbit/s", "queue": "100 packets" }],
         "busy-poll": "50us",
+        "network": { "path": "kernel" },
         "storage_classes": { "fast": { "metadata": "own-device", "flush": "never", "buffer": "4MiB" } },
         "disks": { "capacity": 3, "groups": 2, "cache": true, "sync": { "latency": "400us", "at-once": 8, "per-second": "200MiB" } }
     })

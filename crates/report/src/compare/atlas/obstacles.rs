@@ -63,7 +63,8 @@ pub(in crate::compare) struct Obstacles {
 }
 
 /// Whose settings matter to how a database recovers, and to how fast it is.
-const OF_ALL: [&str; 5] = ["database", "site.storage_classes", "site.disks", "site.links", "site.edges"];
+const OF_ALL: [&str; 6] =
+    ["database", "site.storage_classes", "site.disks", "site.links", "site.edges", "site.network"];
 /// Settings among them that say where something is, or what is foreseen.
 const NOT_OF_ALL: [&str; 4] =
     ["database.nodes", "database.path", "database.interference", "database.platform"];
