@@ -43,8 +43,12 @@ pub struct Ways {
     pub moved_to_fabric: u64,
     /// and how often from the fabric to the kernel's path.
     pub moved_to_kernel: u64,
-    /// Places whose way past the fabric has failed: everything to them and from them goes through it since.
+    /// How often a place's way past the fabric has failed: everything to it and from it goes through the fabric since.
     pub places_lost: u64,
+    /// How often one that had failed could not be shut at once: something may have gone past the fabric that must not.
+    pub places_unshut: u64,
+    /// The longest that a change of ways took, during which nothing was carried, microseconds.
+    pub longest_change_us: u64,
 }
 
 /// What has to be told, by sender, when other pairs go past the fabric than before.
@@ -82,10 +86,13 @@ struct Port {
 #[derive(Debug, Default)]
 pub struct Bypasses {
     ports: BTreeMap<PortId, Port>,
+    /// Ways that have failed and could not be shut: what goes there nobody decides. Tried again whenever something changes.
+    unshut: BTreeMap<PortId, Box<dyn Bypass>>,
     open: BTreeSet<Pair>,
     moved_to_fabric: u64,
     moved_to_kernel: u64,
     places_lost: u64,
+    places_unshut: u64,
 }
 
 impl Bypasses {
@@ -94,7 +101,13 @@ impl Bypasses {
         self.ports.insert(port, Port { addresses, bypass });
     }
 
-    /// A port is gone, and its bypass with it. Pairs of it have been closed before.
+    /// Whether no place has a way past the fabric, and none is still to be shut.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty() && self.unshut.is_empty()
+    }
+
+    /// A port is gone, and its bypass with it. Pairs of it have been closed before; one that could not be shut is still to be.
     pub fn forget(&mut self, port: PortId) {
         self.ports.remove(&port);
         self.open.retain(|pair| pair.from != port);
@@ -104,12 +117,12 @@ impl Bypasses {
     /// pairs go through the fabric from then on.
     ///
     /// # Errors
-    /// When a port can neither be told nor be shut: pairs of it may go past the fabric that must not.
+    /// When a port can neither be told nor be shut, now or since before: pairs of it may go past the fabric that must not.
     pub fn settle(
         &mut self,
         mut unconditioned: impl FnMut(&BTreeSet<PortId>) -> BTreeSet<Pair>,
     ) -> io::Result<()> {
-        let mut all_shut = Ok(());
+        let mut all_shut = self.shut_again();
         // Each turn loses a port or is the last.
         while !self.ports.is_empty() {
             let able = self.ports.keys().copied().collect();
@@ -159,7 +172,26 @@ impl Bypasses {
         self.open.retain(|pair| pair.from != port);
         let Some(mut lost) = self.ports.remove(&port) else { return Ok(()) };
         self.places_lost += 1;
-        lost.bypass.shut()
+        let shut = lost.bypass.shut();
+        if shut.is_err() {
+            self.places_unshut += 1;
+            self.unshut.insert(port, lost.bypass);
+        }
+        shut
+    }
+
+    /// Shuts what could not be shut before; the first error where that is still so.
+    fn shut_again(&mut self) -> io::Result<()> {
+        let mut all_shut = Ok(());
+        self.unshut.retain(|_, bypass| {
+            let shut = bypass.shut();
+            let is_open = shut.is_err();
+            if all_shut.is_ok() {
+                all_shut = shut;
+            }
+            is_open
+        });
+        all_shut
     }
 
     /// Which way packets go. `place` says where a port is; who is gone is left out.
@@ -169,6 +201,7 @@ impl Bypasses {
             moved_to_fabric: self.moved_to_fabric,
             moved_to_kernel: self.moved_to_kernel,
             places_lost: self.places_lost,
+            places_unshut: self.places_unshut,
             ..Ways::default()
         };
         for from in self.ports.keys().copied() {
@@ -328,6 +361,33 @@ mod tests {
         drop(kept);
         assert!(bypasses.settle(|_| BTreeSet::new()).is_err());
         assert!(routes[0].past().is_empty() && routes[2].past().is_empty(), "the others do as they are told");
+        // Nor is it forgotten with its port.
+        bypasses.forget(TWO);
+        for _ in 0..2 {
+            assert!(bypasses.settle(|_| BTreeSet::new()).is_err(), "its routes are still there");
+        }
+        assert_eq!(routes[1].past(), [address(ONE), address(THREE)]);
+        let ways = bypasses.ways(|_| Some(Path::new()));
+        assert_eq!((ways.places_lost, ways.places_unshut), (1, 1));
+        routes[1].0.lock().expect("no panic").refuses_shut = false;
+        bypasses.settle(|_| BTreeSet::new()).expect("shut at last");
+        assert!(routes[1].is_shut() && routes[1].past().is_empty());
+        assert_eq!(bypasses.ways(|_| Some(Path::new())).places_unshut, 1, "it happened all the same");
+    }
+
+    #[test]
+    fn the_last_place_is_shut_again_although_no_other_is_left() {
+        let mut bypasses = Bypasses::default();
+        let routes = Routes::default();
+        bypasses.add(ONE, vec![address(ONE)], Box::new(routes.clone()));
+        let mut kept = routes.0.lock().expect("no panic");
+        (kept.refuses_open, kept.refuses_shut) = (true, true);
+        drop(kept);
+        assert!(bypasses.settle(|_| BTreeSet::from([pair(ONE, TWO)])).is_err());
+        assert!(bypasses.settle(all_of).is_err() && !bypasses.is_empty());
+        routes.0.lock().expect("no panic").refuses_shut = false;
+        bypasses.settle(all_of).expect("shut at last");
+        assert!(routes.is_shut() && bypasses.is_empty());
     }
 
     #[test]

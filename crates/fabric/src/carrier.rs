@@ -2,21 +2,22 @@
 //!
 //! Owns the event loop, the descriptors and the clock reading; every decision is the network's.
 
+mod system_calls;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
-use nix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::bypass::{Bypasses, Ways};
-use crate::commands::{Command, Joining};
+use crate::commands::{CaptureFailed, Command, Joining};
 use crate::network::Network;
 use crate::options::Options;
 use crate::overlay::ImposedId;
@@ -24,6 +25,8 @@ use crate::packet::FRAME_BYTES_MAX;
 use crate::policy::{Path, Rule};
 use crate::recorder::{CaptureId, Recorder, Tap};
 use crate::router::{PortId, Sending};
+
+use system_calls::{now_ns, read, read_ns, wait_for, write};
 
 /// Frames taken from one port before the others have their turn.
 const FRAMES_PER_TURN: usize = 64;
@@ -46,6 +49,8 @@ pub struct Carrier {
     recorder: Recorder,
     /// The ways past this thread, open for pairs of which nothing is asked.
     bypasses: Bypasses,
+    /// The longest that a change of ways has taken.
+    longest_change_ns: u64,
     /// Wall clock less monotonic clock, for captures.
     wall_offset_ns: u64,
     busy_poll_ns: u64,
@@ -70,6 +75,7 @@ impl Carrier {
             descriptors: Vec::new(),
             recorder: Recorder::default(),
             bypasses: Bypasses::default(),
+            longest_change_ns: 0,
             wall_offset_ns: read_ns(ClockId::CLOCK_REALTIME).saturating_sub(now_ns()),
             busy_poll_ns: u64::try_from(options.busy_poll.as_nanos()).unwrap_or(u64::MAX),
             buffer: vec![0; FRAME_BYTES_MAX],
@@ -99,8 +105,8 @@ impl Carrier {
                 } else if let Ok(port) = u32::try_from(event.data()) {
                     self.take_from(PortId(port));
                     if event.events().contains(EpollFlags::EPOLLERR) {
-                        // The interface is gone from under its descriptor, which would be ready for ever. Its routes went
-                        // with it, and nobody asks what became of them.
+                        // The interface is gone from under its descriptor, which would be ready for ever. Nobody asks
+                        // for it; what could not be shut is told of by the ways.
                         let _ = self.detach(PortId(port));
                     }
                 }
@@ -142,8 +148,7 @@ impl Carrier {
                     let _ = answer.send(self.detach(port));
                 }
                 Command::Relocate { port, place, answer } => {
-                    self.network.relocate(port, place);
-                    let _ = answer.send(self.settle());
+                    let _ = answer.send(self.relocate(port, place));
                 }
                 Command::SetPolicy { policy, answer } => {
                     self.network.set_policy(policy);
@@ -154,14 +159,16 @@ impl Carrier {
                 }
                 Command::Lift { ids, answer } => {
                     self.network.lift(&ids);
-                    let _ = answer.send(self.settle());
+                    self.settle_what_can_be();
+                    let _ = answer.send(());
                 }
                 Command::Capture { tap, file, answer } => {
                     let _ = answer.send(self.begin_capture(tap, file));
                 }
                 Command::EndCapture { id, answer } => {
                     let ended = self.recorder.end(id);
-                    let _ = answer.send(self.settle().and(ended));
+                    self.settle_what_can_be();
+                    let _ = answer.send(ended);
                 }
                 Command::Counters { answer } => {
                     let _ = answer.send(self.network.counters);
@@ -174,8 +181,7 @@ impl Carrier {
                 }
                 Command::EndCounts { numbers, answer } => {
                     self.network.end_counts(&numbers);
-                    // Nothing is asked of these pairs any more: whichever way they go is right.
-                    let _ = self.settle();
+                    self.settle_what_can_be();
                     let _ = answer.send(());
                 }
                 Command::LinkCounters { answer } => {
@@ -210,25 +216,50 @@ impl Carrier {
         settled.map(|()| numbers)
     }
 
-    fn begin_capture(&mut self, tap: Tap, file: File) -> io::Result<CaptureId> {
-        let id = self.recorder.begin(tap, file)?;
+    fn begin_capture(&mut self, tap: Tap, file: File) -> Result<CaptureId, CaptureFailed> {
+        let id = self.recorder.begin(tap, file).map_err(CaptureFailed::File)?;
         let settled = self.settle();
         if settled.is_err() {
             // Why it cannot see everything is what is told.
             let _ = self.recorder.end(id);
         }
-        settled.map(|()| id)
+        settled.map(|()| id).map_err(CaptureFailed::Bypass)
+    }
+
+    /// Puts a port at another place. Where the rules of that place cannot hold for all of its packets, it stays where it is.
+    fn relocate(&mut self, port: PortId, place: Path) -> io::Result<()> {
+        let before = self.network.place(port).map(<[String]>::to_vec);
+        self.network.relocate(port, place);
+        let settled = self.settle();
+        if let (Err(_), Some(before)) = (&settled, before) {
+            self.network.relocate(port, before);
+            self.settle_what_can_be();
+        }
+        settled
     }
 
     /// Lets every pair go the way that its conditions ask for. What was changed in the network before holds from here on for
     /// packets that went past it as well.
     fn settle(&mut self) -> io::Result<()> {
+        if self.bypasses.is_empty() {
+            return Ok(());
+        }
+        let began_ns = now_ns();
         let Carrier { network, recorder, bypasses, .. } = self;
-        bypasses.settle(|able| network.unconditioned(able, |from, to| recorder.sees(from, to)))
+        let settled = bypasses.settle(|able| network.unconditioned(able, |from, to| recorder.sees(from, to)));
+        self.longest_change_ns = self.longest_change_ns.max(now_ns().saturating_sub(began_ns));
+        settled
+    }
+
+    /// The same where less is asked than before, or something new has come: nothing of it goes past this thread by error. What
+    /// cannot be shut the ways tell of, to whoever judges the run.
+    fn settle_what_can_be(&mut self) {
+        let _ = self.settle();
     }
 
     fn ways(&self) -> Ways {
-        self.bypasses.ways(|port| self.network.place(port).map(<[String]>::to_vec))
+        let ways = self.bypasses.ways(|port| self.network.place(port).map(<[String]>::to_vec));
+        Ways { longest_change_us: self.longest_change_ns / 1_000, ..ways }
     }
 
     fn attach(&mut self, joining: Joining) -> io::Result<PortId> {
@@ -245,12 +276,9 @@ impl Carrier {
         if let Some(bypass) = bypass {
             self.bypasses.add(port, addresses, bypass);
         }
-        // Also where it has no bypass: an address that another port had is its own now.
-        if let Err(error) = self.settle() {
-            // Why it could not join is what is told.
-            let _ = self.detach(port);
-            return Err(error);
-        }
+        // Also where it has no bypass: an address that another port had is its own now. A place that cannot be shut is no
+        // reason to refuse this one.
+        self.settle_what_can_be();
         Ok(port)
     }
 
@@ -336,73 +364,4 @@ impl Carrier {
             false => self.network.counters.refused_packets += packets,
         }
     }
-}
-
-/// Waits for events, no longer than so many nanoseconds.
-fn wait_for(epoll: &Epoll, events: &mut [EpollEvent], wait_ns: Option<u64>) -> nix::Result<usize> {
-    // The plain call is the cheaper one, but its time-out counts whole milliseconds, far too coarse for a delay.
-    match wait_ns {
-        None => epoll.wait(events, EpollTimeout::NONE),
-        Some(0) => epoll.wait(events, EpollTimeout::ZERO),
-        Some(wait_ns) => wait_exactly(epoll, events, wait_ns),
-    }
-}
-
-fn wait_exactly(epoll: &Epoll, events: &mut [EpollEvent], wait_ns: u64) -> nix::Result<usize> {
-    let timeout = libc::timespec {
-        tv_sec: (wait_ns / 1_000_000_000) as i64,
-        tv_nsec: (wait_ns % 1_000_000_000) as i64,
-    };
-    // SAFETY: `events` is live and as long as said; EpollEvent is a transparent epoll_event; the time-out is a live
-    // timespec; a null signal mask changes nothing.
-    let ready = unsafe {
-        libc::syscall(
-            libc::SYS_epoll_pwait2,
-            epoll.0.as_raw_fd(),
-            events.as_mut_ptr().cast::<libc::epoll_event>(),
-            events.len() as libc::c_int,
-            &raw const timeout,
-            std::ptr::null::<libc::sigset_t>(),
-            8usize,
-        )
-    };
-    match nix::Error::result(ready) {
-        Err(nix::Error::ENOSYS) => wait_the_old_way(epoll, events, &timeout),
-        ready => ready.map(|ready| usize::try_from(ready).unwrap_or(0)),
-    }
-}
-
-/// The same before Linux 5.11: one call to wait, one to ask.
-fn wait_the_old_way(
-    epoll: &Epoll,
-    events: &mut [EpollEvent],
-    timeout: &libc::timespec,
-) -> nix::Result<usize> {
-    let mut watched = libc::pollfd { fd: epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: `watched` is a live local and one of its kind; so is the time-out; a null signal mask changes nothing.
-    let ready = unsafe { libc::ppoll(&raw mut watched, 1, timeout, std::ptr::null()) };
-    if nix::Error::result(ready)? == 0 {
-        return Ok(0);
-    }
-    epoll.wait(events, EpollTimeout::ZERO)
-}
-
-fn read(descriptor: RawFd, buffer: &mut [u8]) -> Option<usize> {
-    // SAFETY: the descriptor is owned by the carrier and open; the buffer is live and as long as said.
-    let length = unsafe { libc::read(descriptor, buffer.as_mut_ptr().cast(), buffer.len()) };
-    usize::try_from(length).ok().filter(|length| *length > 0)
-}
-
-fn write(descriptor: RawFd, frame: &[u8]) -> bool {
-    // SAFETY: the descriptor is owned by the carrier and open; the frame is live and as long as said.
-    let length = unsafe { libc::write(descriptor, frame.as_ptr().cast(), frame.len()) };
-    length >= 0
-}
-
-fn now_ns() -> u64 {
-    read_ns(ClockId::CLOCK_MONOTONIC)
-}
-
-fn read_ns(clock: ClockId) -> u64 {
-    clock_gettime(clock).map_or(0, |now| u64::try_from(Duration::from(now).as_nanos()).unwrap_or(u64::MAX))
 }

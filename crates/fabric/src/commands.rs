@@ -27,6 +27,14 @@ pub struct Joining {
     pub bypass: Option<Box<dyn Bypass>>,
 }
 
+/// Why packets are not written down.
+pub enum CaptureFailed {
+    /// Their file was refused.
+    File(io::Error),
+    /// Not all of them can be seen: some go past the fabric and cannot be brought back.
+    Bypass(io::Error),
+}
+
 /// What others ask of the thread. An answer is sent once it is done.
 pub enum Command {
     /// Join a descriptor to the network.
@@ -40,9 +48,9 @@ pub enum Command {
     /// Lay rules over everything.
     Impose { rules: Vec<Rule>, answer: Sender<io::Result<Vec<ImposedId>>> },
     /// Take imposed rules away again.
-    Lift { ids: Vec<ImposedId>, answer: Sender<io::Result<()>> },
+    Lift { ids: Vec<ImposedId>, answer: Sender<()> },
     /// Begin to write a port's packets.
-    Capture { tap: Tap, file: File, answer: Sender<io::Result<CaptureId>> },
+    Capture { tap: Tap, file: File, answer: Sender<Result<CaptureId, CaptureFailed>> },
     /// End that.
     EndCapture { id: CaptureId, answer: Sender<io::Result<u64>> },
     /// Tell what has gone through.

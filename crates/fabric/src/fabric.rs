@@ -18,7 +18,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::bypass::{Bypass, Ways};
 use crate::carrier::Carrier;
-use crate::commands::{Command, Joining};
+use crate::commands::{CaptureFailed, Command, Joining};
 use crate::counters::{Counters, PairCounters};
 use crate::link::LinkCounters;
 use crate::options::Options;
@@ -50,6 +50,15 @@ pub enum FabricError {
     /// A capture could not be written to its end.
     #[error("fabric capture: {0}")]
     Capture(#[source] io::Error),
+}
+
+impl From<CaptureFailed> for FabricError {
+    fn from(failed: CaptureFailed) -> FabricError {
+        match failed {
+            CaptureFailed::File(source) => FabricError::Capture(source),
+            CaptureFailed::Bypass(source) => FabricError::Bypass(source),
+        }
+    }
 }
 
 /// The running fabric. Dropping it stops the thread and closes every descriptor it was given.
@@ -182,10 +191,9 @@ impl Fabric {
     /// Writes what a tap sees to a file, as pcap, until the guard is dropped.
     ///
     /// # Errors
-    /// When the file cannot be written, or the thread is gone.
+    /// When the file cannot be written, the thread is gone, or a pair cannot be brought back from the kernel's own path.
     pub fn capture(&self, tap: Tap, file: File) -> Result<CaptureGuard, FabricError> {
-        let id =
-            self.line.ask(|answer| Command::Capture { tap, file, answer })?.map_err(FabricError::Capture)?;
+        let id = self.line.ask(|answer| Command::Capture { tap, file, answer })??;
         Ok(CaptureGuard { line: self.line.clone(), id })
     }
 
@@ -269,7 +277,7 @@ impl RuleGuard {
         if ids.is_empty() {
             return Ok(());
         }
-        self.line.ask(|answer| Command::Lift { ids, answer })?.map_err(FabricError::Bypass)
+        self.line.ask(|answer| Command::Lift { ids, answer })
     }
 }
 

@@ -113,7 +113,9 @@ impl RoutingNamespace {
         let card = card_of(addresses);
         let far = VethEnd { name: &far_name, address: ROUTER_CARD };
         let near = VethEnd { name: KERNEL_INTERFACE_NAME, address: card };
-        let descriptor = u32::try_from(place.as_raw_fd()).unwrap_or_default();
+        let descriptor = u32::try_from(place.as_raw_fd())
+            .map_err(io::Error::other)
+            .map_err(fail("make a pair of interfaces"))?;
         self.requests
             .ask(Request::make_veth(&far, &near, descriptor, MTU_BYTES))
             .map_err(fail("make a pair of interfaces"))?;
@@ -182,7 +184,11 @@ impl KernelEnd {
     /// When the kernel does not take the place's interface down. Its other end is down all the same, if that can be: silence
     /// is nearer to the truth than packets of which nobody knows.
     pub fn shut(&self) -> io::Result<()> {
-        let shut = self.near.ask(Request::set_up(self.near_interface, false));
+        let shut = match self.near.ask(Request::set_up(self.near_interface, false)) {
+            // What is not there lets nothing through.
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+            shut => shut,
+        };
         if shut.is_err() {
             // What went wrong first is what is told.
             let _ = self.far.ask(Request::set_up(self.far_interface, false));

@@ -448,10 +448,13 @@ impl Datacentre {
     /// Cuts the power of one VM, its host staying on: what a cluster does to a node that it no longer trusts.
     ///
     /// # Errors
-    /// When the fabric is gone.
+    /// When the fabric is gone, or its packets cannot be brought back from the kernel's own path; it is off all the same.
     pub fn power_off_vm(&self, vm: usize) -> Result<(), DatacentreError> {
-        self.vms[vm].cut_off()?;
-        Ok(self.vms[vm].power_off()?)
+        let cut_off = self.vms[vm].cut_off();
+        // Whatever the network says: a node that is not trusted must not run on and write to its disk.
+        let powered_off = self.vms[vm].power_off();
+        cut_off?;
+        Ok(powered_off?)
     }
 
     /// Gives a host its power back. The VMs that were on it stay off until the platform starts them.

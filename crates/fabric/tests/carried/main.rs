@@ -2,6 +2,8 @@
 //!
 //! What the real interfaces add (offloads, the kernel's network stack) is tested where namespaces are to be had.
 
+mod past;
+
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::net::{IpAddr, Ipv4Addr};
