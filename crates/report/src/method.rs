@@ -251,6 +251,7 @@ fn kernel_path(result: &RunResult) -> Vec<(String, String)> {
         ("pairs through the simulated network at the end", by_fabric),
         ("moves to the simulated network", format::count(path.moved_to_fabric)),
         ("moves to the kernel's path", format::count(path.moved_to_kernel)),
+        ("longest move", format::latency_or_zero(path.longest_change_us as f64)),
     ];
     rows.extend(path.frames.map(|frames| ("frames by the kernel", format::count(frames))));
     rows.extend(path.bytes.map(|bytes| ("bytes by the kernel", format::bytes(bytes))));

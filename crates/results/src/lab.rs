@@ -97,8 +97,16 @@ pub struct KernelPathResult {
     pub moved_to_fabric: u64,
     /// How often one moved to the kernel's path.
     pub moved_to_kernel: u64,
-    /// Places whose way past the lab's own network failed: all of their packets went through it since.
+    /// How often a place's way past the lab's own network failed: all of its packets went through it since. A host counts again
+    /// each time that it is powered on.
     pub places_lost: u64,
+    /// How often a way that had failed could not be shut at once: packets may have gone past what was asked of them, and the
+    /// verdict is `unknown`.
+    #[serde(default)]
+    pub places_unshut: u64,
+    /// The longest that moving pairs took at once, during which the lab's own network carried nothing, microseconds.
+    #[serde(default)]
+    pub longest_change_us: u64,
     /// Frames that the kernel forwarded, several packets handled in one piece counted once; absent where its counts could not
     /// be read.
     pub frames: Option<u64>,

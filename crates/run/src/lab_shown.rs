@@ -52,6 +52,8 @@ fn went_past(shown: KernelPathShown) -> KernelPathResult {
         moved_to_fabric: ways.moved_to_fabric,
         moved_to_kernel: ways.moved_to_kernel,
         places_lost: ways.places_lost,
+        places_unshut: ways.places_unshut,
+        longest_change_us: ways.longest_change_us,
         frames: carried.map(|carried| carried.frames),
         bytes: carried.map(|carried| carried.bytes),
     }

@@ -135,10 +135,20 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
         let why = format!("{} at {:.1} s; the platform broke its own rules", of.violation, of.t_s);
         parts.push((Verdict::Unknown, why));
     }
+    parts.extend(past_what_was_asked(result).map(|why| (Verdict::Unknown, why)));
     if let Some(why) = &result.lab.nothing_to_lose {
         let what = "it was not shown that no acknowledged write is lost at a power-off";
         parts.push((Verdict::Unknown, format!("{what}: {why}")));
     }
+}
+
+/// Places on the kernel's own path whose packets nobody could bring back from it.
+fn past_what_was_asked(result: &RunResult) -> Option<String> {
+    let times = result.lab.kernel_path.as_ref().map(|path| path.places_unshut).filter(|times| *times > 0)?;
+    Some(format!(
+        "the lab could not take places off the kernel's own path (times: {times}); their packets may have gone past faults \
+         and links; leave out `site.network`"
+    ))
 }
 
 /// One sentence for all stalls: the longest, and what the others add. Each has its own event.
@@ -160,7 +170,7 @@ fn stalled(stalls: &[&Stall]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use history::{LabPart, PhaseFacts, WARM_UP};
-    use results::{CheckResult, FailedRollbackResult, LoadFigures, LoadResult};
+    use results::{CheckResult, FailedRollbackResult, KernelPathResult, LoadFigures, LoadResult};
 
     use super::*;
     use crate::expectations::tests::facts;
@@ -195,6 +205,20 @@ mod tests {
         result.checks = vec![CheckResult::new("kv", Verdict::Fail, "lost")];
         let reasons = vec![what.to_owned(), "check kv: lost".to_owned()];
         assert_eq!(verdict(&result, 0, None, None), (Verdict::Unknown, reasons));
+    }
+
+    #[test]
+    fn a_place_that_could_not_be_taken_off_the_kernels_path_leaves_no_pass() {
+        let with = |places_lost, places_unshut| {
+            let mut result = ended(100, 1);
+            result.lab.kernel_path =
+                Some(KernelPathResult { places_lost, places_unshut, ..KernelPathResult::default() });
+            verdict(&result, 0, None, None)
+        };
+        assert_eq!(with(2, 0).0, Verdict::Pass, "all of them were brought back");
+        let (doubtful, reasons) = with(2, 1);
+        assert_eq!(doubtful, Verdict::Unknown);
+        assert!(reasons[0].contains("off the kernel's own path (times: 1)"), "{reasons:?}");
     }
 
     #[test]

@@ -57,8 +57,8 @@ pub(crate) fn all_warnings(
     found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
     found.extend(crate::agents::warnings(agents));
     found.extend(links_in_doubt(lab.and_then(|lab| lab.links.as_ref())));
-    found.extend(lab.and_then(|lab| lost_unseen(lab.packets_lost_on_the_way_in)));
     let kernel_path = lab.and_then(|lab| lab.kernel_path.as_ref());
+    found.extend(lab.and_then(|lab| lost_unseen(lab.packets_lost_on_the_way_in, kernel_path.is_some())));
     found.extend(kernel_path.and_then(|path| off_the_path(path.places_lost)));
     found
 }
@@ -70,22 +70,27 @@ fn whole_seconds(series: &[(u64, u64)], phase: &PhaseFacts) -> Vec<u64> {
 }
 
 /// Their packets took longer from then on, which no fault of the schedule explains.
-fn off_the_path(places: u64) -> Option<WarningResult> {
-    (places > 0).then(|| WarningResult {
+fn off_the_path(times: u64) -> Option<WarningResult> {
+    (times > 0).then(|| WarningResult {
         what: format!(
-            "{places} places left the kernel's own path because the kernel refused a route; their packets took the simulated \
-             network since, which adds to each round trip"
+            "places left the kernel's own path because the kernel refused routes (times: {times}); their packets took the \
+             simulated network since, which adds to each round trip"
         ),
         remedy: "repeat the run; if it happens again, leave out `site.network` and report this".to_owned(),
     })
 }
 
-/// No link has lost these, and no figure counts them.
-fn lost_unseen(packets: u64) -> Option<WarningResult> {
+/// No link has lost these, and no figure counts them. Interfaces to the simulated network and to the kernel's own path are
+/// counted as one.
+fn lost_unseen(packets: u64, by_kernel_as_well: bool) -> Option<WarningResult> {
+    let whose = match by_kernel_as_well {
+        true => "the simulated network or the kernel's own path",
+        false => "the simulated network",
+    };
     (packets > 0).then(|| WarningResult {
         what: format!(
-            "{packets} packets were lost between nodes or clients and the simulated network, which took them too slowly; they \
-             are in no count of the network"
+            "{packets} packets were lost between nodes or clients and {whose}, which took them too slowly; they are in no \
+             count of the network"
         ),
         remedy: "repeat the run on a less busy machine, or with fewer nodes or clients".to_owned(),
     })
@@ -116,13 +121,17 @@ mod tests {
     #[test]
     fn places_that_left_the_kernels_path_are_warned_of() {
         assert_eq!(off_the_path(0), None);
-        assert!(off_the_path(2).expect("a warning").what.starts_with("2 places left the kernel's own path"));
+        let told = off_the_path(2).expect("a warning").what;
+        assert!(told.starts_with("places left the kernel's own path") && told.contains("(times: 2)"), "{told}");
     }
 
     #[test]
     fn packets_that_the_network_never_had_are_warned_of() {
-        assert_eq!(lost_unseen(0), None);
-        let warning = lost_unseen(12).expect("a warning");
+        assert_eq!(lost_unseen(0, true), None);
+        let by_kernel = lost_unseen(12, true).expect("a warning");
+        assert!(by_kernel.what.contains("or the kernel's own path"), "{}", by_kernel.what);
+        let warning = lost_unseen(12, false).expect("a warning");
+        assert!(!warning.what.contains("kernel"), "{}", warning.what);
         assert!(
             warning.what.starts_with("12 packets were lost between nodes or clients"),
             "{}",
