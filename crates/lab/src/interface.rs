@@ -21,8 +21,8 @@ pub const KERNEL_INTERFACE_NAME: &str = "eth1";
 pub const PREFIX_BITS: u8 = 8;
 /// The same for IPv6.
 pub const PREFIX_BITS_V6: u8 = 64;
-/// How long the kernel may take to put an IPv6 address into force, which it does on a thread of its own.
-const IN_FORCE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the kernel may take to put an IPv6 address or an interface into force, which it does on threads of its own.
+pub(crate) const IN_FORCE_PATIENCE: Duration = Duration::from_secs(5);
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;

@@ -1,23 +1,19 @@
-//! Requests to the kernel about interfaces, routes and neighbours, as bytes, and the socket that takes them.
+//! Requests to the kernel about interfaces, routes and neighbours, as bytes.
 //!
-//! A socket speaks of the network namespace that its thread was in when it was opened, whoever uses it later. Owns the
-//! words; what is asked for is `routing`'s business.
+//! Owns the words. The socket that takes them is `socket`'s business; what is asked for is `routing`'s.
 //! Sources: netlink(7), rtnetlink(7); Linux `include/uapi/linux/`: `netlink.h`, `rtnetlink.h`, `if_link.h`, `veth.h`,
 //! `neighbour.h`.
 
-use std::io;
-use std::net::IpAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+mod socket;
 
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+use std::net::IpAddr;
+
+pub(crate) use socket::Requests;
 
 /// Bytes of `struct nlmsghdr`.
 const HEADER_BYTES: usize = 16;
-/// Requests sent at once: their answers wait in the socket.
-const REQUESTS_AT_ONCE: usize = 32;
-/// Bytes of an answer that are read: its head, its code, and some of the request that it repeats.
-const ANSWER_BYTES: usize = 1024;
+/// Bytes of `struct ifinfomsg`.
+const INTERFACE_BYTES: usize = 16;
 
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 0x1;
@@ -28,6 +24,7 @@ const NLM_F_CREATE: u16 = 0x400;
 const NLA_F_NESTED: u16 = 0x8000;
 
 const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
 const RTM_NEWNEIGH: u16 = 28;
@@ -35,6 +32,7 @@ const RTM_NEWNEIGH: u16 = 28;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_OPERSTATE: u16 = 16;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_INFO_KIND: u16 = 1;
@@ -61,6 +59,7 @@ const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 
 const IFF_UP: u32 = 0x1;
+const IF_OPER_UP: u8 = 6;
 
 /// The address of a network card.
 pub(crate) type HardwareAddress = [u8; 6];
@@ -125,6 +124,11 @@ impl Request {
         Request::new(RTM_NEWLINK, 0, &interface_content(interface, flags, IFF_UP))
     }
 
+    /// An interface, told with its state.
+    fn look_at(interface: u32) -> Request {
+        Request::new(RTM_GETLINK, 0, &interface_content(interface, 0, 0))
+    }
+
     /// A neighbour that is never asked for.
     pub(crate) fn put_neighbour(interface: u32, of: IpAddr, at: HardwareAddress) -> Request {
         let mut content = vec![family(of), 0, 0, 0];
@@ -179,7 +183,7 @@ impl Request {
         bytes.extend(((HEADER_BYTES + content.len()) as u32).to_ne_bytes());
         bytes.extend(kind.to_ne_bytes());
         bytes.extend((flags | NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
-        // The number and the sender, which the kernel fills in.
+        // The number, which whoever sends it gives it, and the sender, which the kernel fills in.
         bytes.extend([0; 8]);
         bytes.extend_from_slice(content);
         Request(bytes)
@@ -238,73 +242,6 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// A socket for requests about one network namespace, which lives for as long as this does.
-#[derive(Debug)]
-pub(crate) struct Requests {
-    /// One at a time: an answer belongs to whoever asked last.
-    socket: Mutex<OwnedFd>,
-}
-
-impl Requests {
-    /// About the calling thread's namespace.
-    pub(crate) fn open() -> io::Result<Requests> {
-        let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
-        let opened = socket(family, kind, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
-        Ok(Requests { socket: Mutex::new(opened) })
-    }
-
-    /// Has a request carried out.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub(crate) fn ask(&self, request: Request) -> io::Result<()> {
-        self.ask_all(vec![request], |_| false)
-    }
-
-    /// Has requests carried out, one after the other, each whatever became of those before. An error that is none, by
-    /// `is_none`, counts as success.
-    ///
-    /// # Errors
-    /// The first that the kernel answers.
-    pub(crate) fn ask_all(
-        &self,
-        requests: Vec<Request>,
-        is_none: impl Fn(&io::Error) -> bool,
-    ) -> io::Result<()> {
-        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut answer = [0; ANSWER_BYTES];
-        // What is left of requests that broke off is nobody's answer.
-        while recv(socket.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT).is_ok() {}
-        let mut all_done = Ok(());
-        for together in requests.chunks(REQUESTS_AT_ONCE) {
-            let bytes: Vec<u8> = together.iter().flat_map(|request| request.0.iter().copied()).collect();
-            send(socket.as_raw_fd(), &bytes, MsgFlags::empty())?;
-            for _ in together {
-                // The kernel has carried them out by the time that it has taken them: what is not there will not come.
-                let length = recv(socket.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
-                match acknowledged(&answer[..length]) {
-                    Err(error) if !is_none(&error) => all_done = all_done.and(Err(error)),
-                    _ => {}
-                }
-            }
-        }
-        all_done
-    }
-}
-
-/// What an answer says.
-fn acknowledged(answer: &[u8]) -> io::Result<()> {
-    let kind = answer.get(4..6).map(|bytes| u16::from_ne_bytes([bytes[0], bytes[1]]));
-    let code = answer.get(HEADER_BYTES..HEADER_BYTES + 4);
-    match (kind, code) {
-        (Some(NLMSG_ERROR), Some(code)) => match i32::from_ne_bytes([code[0], code[1], code[2], code[3]]) {
-            0 => Ok(()),
-            code => Err(io::Error::from_raw_os_error(code.wrapping_neg())),
-        },
-        _ => Err(io::Error::other("an answer that makes no sense")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
@@ -334,7 +271,7 @@ mod tests {
         let there = VethEnd { name: "eth1", address: [2, 0, 10, 2, 0, 1] };
         let Request(bytes) = Request::make_veth(&here, &there, 7, 1500);
         assert_eq!(bytes.len() as u32, u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-        let outer = attributes(&bytes[HEADER_BYTES + 16..]);
+        let outer = attributes(&bytes[HEADER_BYTES + INTERFACE_BYTES..]);
         assert_eq!(of(&outer, IFLA_IFNAME), b"k1\0");
         assert_eq!(of(&outer, IFLA_MTU), 1500_u32.to_ne_bytes());
         let info = attributes(of(&outer, IFLA_LINKINFO));
@@ -379,20 +316,5 @@ mod tests {
         assert_eq!(bytes[HEADER_BYTES + 8..HEADER_BYTES + 10], NUD_PERMANENT.to_ne_bytes());
         let found = attributes(&bytes[HEADER_BYTES + 12..]);
         assert_eq!(of(&found, NDA_LLADDR), [2, 0, 0, 0, 0, 1]);
-    }
-
-    #[test]
-    fn an_answer_is_success_an_error_or_nonsense() {
-        let answer = |kind: u16, code: i32| {
-            let mut bytes = vec![36, 0, 0, 0];
-            bytes.extend(kind.to_ne_bytes());
-            bytes.extend([0; 10]);
-            bytes.extend(code.to_ne_bytes());
-            bytes
-        };
-        assert!(acknowledged(&answer(NLMSG_ERROR, 0)).is_ok());
-        let refused = acknowledged(&answer(NLMSG_ERROR, -libc::EPERM)).expect_err("refused");
-        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
-        assert!(acknowledged(&answer(3, 0)).is_err() && acknowledged(&[0; 5]).is_err());
     }
 }

@@ -12,12 +12,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
 
 use crate::addresses::{Addresses, Family};
 use crate::attachment::{MTU_BYTES, enter, on_own_thread};
-use crate::interface::{self, INTERFACE_NAME, KERNEL_INTERFACE_NAME};
+use crate::interface::{self, IN_FORCE_PATIENCE, INTERFACE_NAME, KERNEL_INTERFACE_NAME};
 use crate::interface_losses::dropped_sending_of_line;
 use crate::ipv6::has_ipv6;
 use crate::netlink::{HardwareAddress, Hop, Request, Requests, VethEnd};
@@ -128,6 +129,9 @@ impl RoutingNamespace {
         let (near, far) = (Arc::new(near), self.requests.clone());
         near.ask(Request::set_up(near_interface, true)).map_err(fail("bring the place's interface up"))?;
         far.ask(Request::set_up(far_interface, true)).map_err(fail("bring its other end up"))?;
+        in_force(&near, near_interface)
+            .and_then(|()| in_force(&far, far_interface))
+            .map_err(fail("wait for the interfaces"))?;
         let put = |(interface, of, at)| Request::put_neighbour(interface, of, at);
         near.ask_all(to_routers.map(put).collect(), |_| false)
             .map_err(fail("tell the place its neighbour"))?;
@@ -205,6 +209,19 @@ fn card_of(addresses: Addresses) -> HardwareAddress {
 
 fn gateways() -> impl Iterator<Item = IpAddr> {
     [GATEWAY, GATEWAY_V6].into_iter().filter(|gateway| gateway.is_ipv4() || has_ipv6())
+}
+
+/// Returns when an interface takes packets: what a place says before is dropped by its own kernel.
+fn in_force(requests: &Requests, interface: u32) -> io::Result<()> {
+    let deadline = Instant::now() + IN_FORCE_PATIENCE;
+    while !requests.is_in_force(interface)? {
+        if Instant::now() > deadline {
+            let why = format!("it takes no packets after {} s", IN_FORCE_PATIENCE.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    Ok(())
 }
 
 /// In a place: its second interface made ready, and a socket for requests about it.

@@ -45,6 +45,7 @@ pub const TESTS: &[Test] = &[
     ("a_place_without_power_is_silent_past_the_fabric", kernel_path::no_power_is_silence),
     ("an_address_that_comes_again_is_found_past_the_fabric", kernel_path::an_address_comes_again),
     ("what_is_counted_or_captured_comes_back_to_the_fabric", kernel_path::what_is_watched_comes_back),
+    ("a_place_that_has_just_been_joined_loses_no_packet", kernel_path::the_first_packet_arrives),
     ("two_hundred_hosts_all_to_all_lose_nothing", fates::two_hundred_hosts_lose_nothing),
     ("a_thousand_hosts_come_and_leave_nothing", crowd::a_thousand_hosts_come_and_go),
 ];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use fabric::{Rule, RuleGuard, Tap};
@@ -13,6 +13,8 @@ use crate::ground::{Ground, Place, address, at, connects, datagram_arrives, fami
 
 /// How long to wait for an answer that must not come.
 const SILENCE: Duration = Duration::from_millis(700);
+/// How long to wait for a packet that must come.
+const LONG: Duration = Duration::from_secs(10);
 
 fn routing() -> RoutingNamespace {
     RoutingNamespace::make().expect("a routing namespace")
@@ -198,6 +200,29 @@ pub fn an_address_comes_again(ground: &Ground) {
         assert_eq!(passes(&again, &one, family), [true; 3], "{family}");
     }
     assert_eq!((past(ground), delivered(ground)), (pairs(&["dc1 > dc3/n1", "dc3/n1 > dc1"]), 0));
+}
+
+pub fn the_first_packet_arrives(ground: &Ground) {
+    const PLACES: u8 = 40;
+    let routing = routing();
+    let (one, _) = ground.place_past(&routing, "dc1", 1);
+    let families = families("the first packet arrives");
+    for number in 2..2 + PLACES {
+        let family = families[usize::from(number) % families.len()];
+        let here = one.attachment.addresses.in_family(family);
+        let receiver = at(&one, || UdpSocket::bind((here, 0)).expect("a socket to receive at"));
+        receiver.set_read_timeout(Some(LONG)).expect("a timeout");
+        let target = receiver.local_addr().expect("its address");
+        let (joined, _) = ground.place_past(&routing, &format!("dc2/n{number}"), number);
+        let there = joined.attachment.addresses.in_family(family);
+        at(&joined, || {
+            let sender = UdpSocket::bind((there, 0)).expect("a socket to send from");
+            sender.send_to(b"first", target).expect("sent");
+        });
+        let (_, from) = receiver.recv_from(&mut [0; 16]).expect("the first packet");
+        assert_eq!(from.ip(), there, "{family}");
+    }
+    assert_eq!(delivered(ground), 0, "the first packets went through the fabric");
 }
 
 pub fn what_is_watched_comes_back(ground: &Ground) {
