@@ -16,6 +16,7 @@ use crate::cgroup;
 use crate::ipv6::has_ipv6;
 use crate::memory_groups;
 use crate::mounts::{Below, attribute, set_attributes};
+use crate::routing;
 
 /// One thing a lab needs or profits from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,10 +99,21 @@ pub fn findings() -> Vec<Finding> {
             found: try_device("/dev/fuse", makedev(10, 229)),
             remedy: "without it volumes lose nothing at a power-off: `sudo modprobe fuse && sudo chmod 0666 /dev/fuse`",
         },
+        pairs_of_interfaces(),
         clocks(),
         cpu_limits(),
         memory_limits(),
     ]
+}
+
+fn pairs_of_interfaces() -> Finding {
+    let namespaces = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET;
+    Finding {
+        what: "pairs of interfaces",
+        needed: false,
+        found: try_in_a_child(namespaces, routing::try_pair).map(|()| "a veth pair can be made".to_owned()),
+        remedy: "only needed for `site.network: { path: kernel }`: `sudo modprobe veth`",
+    }
 }
 
 fn cpu_limits() -> Finding {
@@ -158,8 +170,8 @@ fn try_in_a_child(kinds: CloneFlags, then: impl FnOnce() -> io::Result<()>) -> R
         unshare(kinds)?;
         then()
     };
-    // SAFETY: the child makes system calls, allocates at most a path (the C library sees to its locks at a fork) and leaves
-    // by _exit.
+    // SAFETY: the child makes system calls, allocates at most a few paths and buffers (the C library sees to its locks at a fork)
+    // and leaves by _exit.
     match unsafe { fork() } {
         Err(error) => Err(error.to_string()),
         Ok(ForkResult::Child) => {

@@ -311,6 +311,13 @@ mod tests {
     }
 
     #[test]
+    fn an_interface_is_asked_for_by_its_number() {
+        let Request(bytes) = Request::look_at(3);
+        assert_eq!(bytes[..8], [32, 0, 0, 0, RTM_GETLINK as u8, 0, (NLM_F_REQUEST | NLM_F_ACK) as u8, 0]);
+        assert_eq!(bytes[HEADER_BYTES..], interface_content(3, 0, 0));
+    }
+
+    #[test]
     fn a_neighbour_is_permanent() {
         let Request(bytes) = Request::put_neighbour(3, IpAddr::from([169, 254, 0, 1]), [2, 0, 0, 0, 0, 1]);
         assert_eq!(bytes[HEADER_BYTES + 8..HEADER_BYTES + 10], NUD_PERMANENT.to_ne_bytes());

@@ -201,6 +201,18 @@ impl KernelEnd {
     }
 }
 
+/// Makes a pair of interfaces in the calling thread's network namespace: whether this kernel has them.
+///
+/// # Errors
+/// When it has not, or refuses.
+pub(crate) fn try_pair() -> io::Result<()> {
+    let namespace = File::open("/proc/thread-self/ns/net")?;
+    let descriptor = u32::try_from(namespace.as_raw_fd()).map_err(io::Error::other)?;
+    let end = |name: &'static str| VethEnd { name, address: ROUTER_CARD };
+    let pair = Request::make_veth(&end("k1"), &end(KERNEL_INTERFACE_NAME), descriptor, MTU_BYTES);
+    Requests::open()?.ask(pair)
+}
+
 /// The place's card, told apart by its address.
 fn card_of(addresses: Addresses) -> HardwareAddress {
     let [a, b, c, d] = addresses.ipv4().octets();

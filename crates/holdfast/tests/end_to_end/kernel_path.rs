@@ -14,6 +14,7 @@ const BY_KERNEL: [&str; 2] = ["--set", "site.network={ path: kernel }"];
 fn kernel_path(result: &Value) -> &Value {
     let path = &result["lab"]["kernel_path"];
     assert_eq!(path["places_lost"], 0, "{path:#}");
+    assert_eq!(path["places_unshut"], 0, "{path:#}");
     assert!(path["frames"].as_u64() > Some(1_000), "the loads took another way: {path:#}");
     path
 }

@@ -51,16 +51,16 @@ pub(crate) static NETWORK: Fields = plain(
         Shape::Word(PATHS),
         "way of the packets: `fabric` (default): all of them through the lab's own network, which counts each one; \
          `kernel`: past it, by the kernel's forwarding, while nothing is asked of a pair of places: no link, edge, \
-         fault, capture or count. For at most 64 hosts and nodes together",
+         fault, capture or count. For at most 24 hosts and nodes together",
     )],
 );
 
 /// Ways of packets, the first one when nothing is said.
 pub(crate) static PATHS: &[&str] = &["fabric", "kernel"];
 
-/// Most hosts and nodes of a site whose packets may take the kernel's own path: each has a route to every other, and all
-/// of them may change at once.
-pub(crate) const MOST_ON_KERNEL_PATH: usize = 64;
+/// Most hosts and nodes of a site whose packets may take the kernel's own path: each has a route to every other, all of them
+/// may change at once, and the lab's own network carries nothing while they do.
+pub(crate) const MOST_ON_KERNEL_PATH: usize = 24;
 
 /// Versions of the internet protocol, the first one when nothing is said.
 pub(crate) static IP_VERSIONS: &[&str] = &["4", "6"];

@@ -53,6 +53,19 @@ fn packets_take_the_kernels_own_path_only_where_that_is_asked_for() {
     assert!(path("network: {}").is_err() && path("network: { path: tunnel }").is_err());
 }
 
+#[test]
+fn the_kernels_own_path_is_refused_beyond_24_hosts_and_nodes() {
+    let with_hosts = |hosts: usize| {
+        let text = BASE.replace("LINK", "").replace("edges: [EDGE]", "network: { path: kernel }");
+        let text = text.replace("r1: { hosts: 2 }", &format!("r1: {{ hosts: {hosts} }}"));
+        let fault = "{ partition: { isolate: leader }, for: 5s }";
+        read_and_written(&text.replace("NODES", "3").replace("FAULT", fault)).map(drop)
+    };
+    // Three more hosts, and three nodes.
+    assert_eq!(with_hosts(18), Ok(()));
+    assert_eq!(with_hosts(19), Err(vec!["too-large `kernel`".to_owned()]));
+}
+
 fn conditions_of_link(link: &str) -> Conditions {
     let scenario = read(link, "3", "").unwrap_or_else(|problems| panic!("{link}: {problems:?}"));
     scenario.site.links[0].conditions.clone()
