@@ -255,6 +255,11 @@ impl Member {
         }
     }
 
+    /// Whether there were round trips since they were last looked at.
+    pub(crate) fn is_compared(&self) -> bool {
+        !self.trips.is_empty()
+    }
+
     /// What the round trips since the last call show.
     pub(crate) fn take_offset(&mut self) -> Option<Offset> {
         let offset = best(&self.trips);

@@ -221,7 +221,9 @@ impl Relay<'_> {
                     code: refusal.code,
                 });
             }
-            if let Some(zero) = self.clock.zero() {
+            if let Some(zero) =
+                self.clock.zero().filter(|zero| self.are_clocks_compared() || *zero <= Instant::now())
+            {
                 self.begin(zero);
             }
         }
@@ -241,6 +243,11 @@ impl Relay<'_> {
                 }
             }
         }
+    }
+
+    /// Whether every agent that is there has told its clock at least once. A run may begin before the first has.
+    fn are_clocks_compared(&self) -> bool {
+        self.group.members.iter().all(|member| member.lost.is_some() || member.is_compared())
     }
 
     /// The run's clock has a zero: each agent gets it in its own clock's time.

@@ -258,7 +258,7 @@ fn doubt_what_moved(seen: &mut Receipt, moved: &[&str]) {
         seen.verdict = Verdict::Unknown;
         let names = moved.join(" and ");
         seen.evidence.push(format!(
-            "a migration moved {names} before the rate, queue or packet size was measured: this is no evidence against the fault"
+            "a migration stunned or moved {names} before the rate, queue or packet size was measured: this is no evidence against the fault"
         ));
     }
 }

@@ -145,12 +145,17 @@ fn supervised_outside() -> Result<Done, SuperviseError> {
     building.begin(&run.chronicle);
     run.do_and_tell(|| {
         // While pods are made an interrupt waits: what is half there cannot be removed from beside.
-        let pause = || building.end();
+        let pause = || {
+            building.end();
+        };
         let go_on = |agents: AgentPods| building.go_on(&run.chronicle, agents);
         let prepared = external::prepare(&run.scenario, &run.orders, &run.chronicle, (&pause, &go_on));
-        // Also where it failed: whoever has the agents last removes them.
-        building.end();
-        run.perform(&prepared?).map(Done::Run)
+        let agents = building.end();
+        let done = prepared.map_err(SuperviseError::from);
+        let done = done.and_then(|prepared| run.perform(&prepared).map(Done::Run));
+        // There are none any more where the run came to its end.
+        agents.dismiss(run.chronicle.as_ref());
+        done
     })
 }
 
@@ -209,8 +214,9 @@ impl Building {
         self.stage().chronicle = Some(chronicle.clone());
     }
 
-    fn end(&self) {
-        *self.stage() = Stage::default();
+    /// It is over, and who ends it has its agents.
+    fn end(&self) -> AgentPods {
+        std::mem::take(&mut *self.stage()).agents
     }
 
     /// Agents that are pods are there now, and an interrupt need not wait any longer.

@@ -133,12 +133,12 @@ fn failed_checks(cell: &Cell) -> Vec<String> {
     failed.iter().map(|(check, times)| format!("{check} failed in {times} of {}", cell.runs.len())).collect()
 }
 
-/// The median, and the ends where they differ.
 /// What stands before lost writes where not all of a run could be told.
 fn least(cell: &Cell) -> &'static str {
     if cell.runs.iter().any(|run| run.lost_writes_at_least) { "at least " } else { "" }
 }
 
+/// The median, and the ends where they differ.
 fn range(values: &[f64], digits: usize) -> String {
     let Spread { median, min, max } = Spread::of(values);
     if values.len() < 2 || min == max {

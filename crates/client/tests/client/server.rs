@@ -114,6 +114,9 @@ impl Server {
             "fsync=off",
             "-c",
             "max_connections=200",
+            // A server that is killed would leave its segments in the machine's memory.
+            "-c",
+            "dynamic_shared_memory_type=mmap",
         ]);
         for setting in &self.settings {
             command.args(["-c", setting]);

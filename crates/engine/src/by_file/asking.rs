@@ -65,8 +65,8 @@ pub(super) fn ask(node: &dyn Node, ask: &Ask, means: &Means<'_>) -> io::Result<S
         }
         How::Cql { query, port, consistency } => {
             let query = query.filled(means.scope);
-            cql::execute(node, port_of(means, port)?, &query, *consistency, means.patience)?;
-            return Ok(String::new());
+            let answer = cql::execute(node, port_of(means, port)?, &query, *consistency, means.patience)?;
+            (OK, answer.to_string())
         }
         How::Mongo { command, port } => {
             let command = command.filled(means.scope);

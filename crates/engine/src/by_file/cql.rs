@@ -1,12 +1,15 @@
 //! One statement in CQL to a node, for engine files that ask so.
 //!
 //! Owns the few messages that this takes, as the native protocol's version 4 has them (`native_protocol_v4.spec`, sections 2,
-//! 4.1 and 4.2). The loads' clients speak it on connections of their own, fully.
+//! 4.1 and 4.2). What an answer holds is `answer`'s. The loads' clients speak it on connections of their own, fully.
+
+mod answer;
 
 use std::io::{self, Read, Write as _};
 use std::time::Duration;
 
 use capabilities::file::Consistency;
+use serde_json::Value;
 
 use crate::Node;
 
@@ -22,21 +25,21 @@ const RESULT: u8 = 0x08;
 /// The longest answer that is read, bytes.
 const ANSWER_BYTES_MAX: u32 = 1 << 20;
 
-/// Has the node carry a statement out.
+/// The rows with which the node answers a statement.
 pub(super) fn execute(
     node: &dyn Node,
     port: u16,
     query: &str,
     consistency: Consistency,
     patience: Duration,
-) -> io::Result<()> {
+) -> io::Result<Value> {
     let mut stream = node.connect(port, patience)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
     stream.write_all(&frame(STARTUP, &startup()))?;
     expect(&mut stream, READY)?;
     stream.write_all(&frame(QUERY, &statement(query, consistency)))?;
-    expect(&mut stream, RESULT)
+    answer::rows(&expect(&mut stream, RESULT)?)
 }
 
 /// A message on stream 0.
@@ -70,33 +73,23 @@ fn statement(query: &str, consistency: Consistency) -> Vec<u8> {
     body
 }
 
-/// Reads one answer, which must be of this kind.
-fn expect(stream: &mut impl Read, wanted: u8) -> io::Result<()> {
+/// The body of the next answer, which must be of this kind.
+fn expect(stream: &mut impl Read, wanted: u8) -> io::Result<Vec<u8>> {
     let mut head = [0; 9];
     stream.read_exact(&mut head)?;
     let length = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
     if head[0] & ANSWER == 0 || length > ANSWER_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that is not of CQL's protocol"));
+        return Err(answer::strange());
     }
     let mut body = vec![0; length as usize];
     stream.read_exact(&mut body)?;
+    let told = answer::told(head[1], &body)?;
     match head[4] {
-        found if found == wanted => Ok(()),
-        ERROR => Err(io::Error::other(error_in(&body))),
+        found if found == wanted => Ok(told.to_vec()),
+        ERROR => Err(io::Error::other(answer::error_in(told))),
         AUTHENTICATE => Err(io::Error::other("it asks for a password, and the lab has none")),
         other => Err(io::Error::other(format!("an answer of kind {other:#04x} where {wanted:#04x} was due"))),
     }
-}
-
-/// Its code and its words.
-fn error_in(body: &[u8]) -> String {
-    let Some((code, rest)) = body.split_first_chunk::<4>() else {
-        return "an error without a message".to_owned();
-    };
-    let words = rest.get(2..).unwrap_or_default();
-    let length = rest.first_chunk::<2>().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
-    let words = String::from_utf8_lossy(words.get(..length).unwrap_or(words));
-    format!("error {:#06x}: {words}", u32::from_be_bytes(*code))
 }
 
 #[cfg(test)]
@@ -116,7 +109,7 @@ mod tests {
             bytes[0] |= ANSWER;
             expect(&mut bytes.as_slice(), RESULT).map_err(|error| error.to_string())
         };
-        assert_eq!(answer(RESULT, &[0, 0, 0, 1]), Ok(()));
+        assert_eq!(answer(RESULT, &[0, 0, 0, 1]), Ok(vec![0, 0, 0, 1]));
         let unavailable = [0, 0, 0x10, 0, 0, 2, b'n', b'o', 9, 9];
         assert_eq!(answer(ERROR, &unavailable), Err("error 0x1000: no".to_owned()));
         assert!(answer(READY, &[]).is_err_and(|why| why.contains("where 0x08 was due")));

@@ -395,7 +395,7 @@ pub fn judge_open(probes: &[Probe], expected: &Foreseen, way: &str) -> (Verdict,
     let sent = probes.len();
     let lost = Counted { count: sent - arrived, of: sent };
     let sentence = format!("{arrived} of {sent} datagrams {way} arrived");
-    let verdict = if sent < OPEN_MIN && arrived > 0 {
+    let verdict = if sent == 0 || (sent < OPEN_MIN && arrived > 0) {
         return (Verdict::Unknown, format!("{sentence}; too few to show that the path is open"));
     } else if lost.interval().0 > expected.lost + OPEN_LOSS || arrived == 0 {
         if expected.is_limited && arrived > 0 {

@@ -429,9 +429,12 @@ impl Probing {
     /// where that is otherwise: as asked at first, as asked then, or as asked on this occasion.
     fn moved(&self, way: &Way, shows: &Shows, occasion: Occasion<'_>, ends: &Ends<'_>) -> Option<Instant> {
         let header_bytes = self.stations[way.from].header_bytes();
+        let begun = occasion.begun();
         let entries = self.asked.entries();
         ends.moved(shows, shows.expected().delays.most(), |places, at| {
-            let then = entries.iter().rev().find(|(since, _)| *since <= at);
+            // Nothing that was sent before it began counts.
+            let from = begun.map_or(at, |begun| begun.max(at));
+            let then = entries.iter().rev().find(|(since, _)| *since <= from);
             let then = then.map(|(_, asked)| &**asked);
             let asked = [Some(&*self.at_first), then, occasion.network()];
             asked.into_iter().flatten().map(|asked| foreseen_between(asked, places, header_bytes)).collect()

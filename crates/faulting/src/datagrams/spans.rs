@@ -176,6 +176,11 @@ mod tests {
     }
 
     #[test]
+    fn a_standstill_in_which_all_was_sent_leaves_doubt_and_fails_nothing() {
+        assert_eq!(judge_open(&[], &Foreseen::default(), "there").0, Verdict::Unknown);
+    }
+
+    #[test]
     fn what_was_on_its_way_when_the_standstill_began_does_not_count_nor_what_is_sent_while_it_lasts() {
         let begun = Instant::now();
         let at = |ms: u64| begun + Duration::from_millis(ms);

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::time_line;
 
 /// A program that takes longer hangs. No figure is drawn from it.
-const HANGS_AFTER: Duration = Duration::from_secs(480);
+const HANGS_AFTER: Duration = Duration::from_secs(900);
 
 /// The usual number of the user who owns nothing.
 const NOBODY: u32 = 65_534;

@@ -24,6 +24,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("external-postgres", "../../../../xtask/tests/xtask/trial.rs"),
     ("galera", "galera.rs"),
     ("iot", "workloads.rs"),
+    ("isolation-serializable", "isolation.rs"),
     // Against a stand-in for kubectl.
     ("kubernetes-postgres", "../without_a_lab/kubernetes.rs"),
     ("kv", "workloads.rs"),
@@ -145,7 +146,6 @@ run_whole! {
     ignite "ignite",
     isolation_read_committed "isolation-read-committed",
     isolation_repeatable_read "isolation-repeatable-read",
-    isolation_serializable "isolation-serializable",
     matrix "matrix",
     migration "migration",
     migration_mirrored "migration-mirrored",

@@ -11,7 +11,11 @@ const TCP_FIELD: Field = optional("tcp", Shape::Text, "succeeds when this named 
 const COMMAND_FIELD: Field = optional("command", TEMPLATES, "a command on the node that exits with 0");
 const EXPECT_FIELD: Field = optional("expect", Shape::Map(&EXPECT), "what its answer must contain");
 const WITHIN_FIELD: Field = optional("within", Shape::Duration, "how long it is retried");
-const CQL_FIELD: Field = optional("cql", Shape::Map(&CQL), "a statement in CQL, which the node carries out");
+const CQL_FIELD: Field = optional(
+    "cql",
+    Shape::Map(&CQL),
+    "a statement in CQL; its answer is looked at as JSON, a list of rows that are lists of texts",
+);
 const REDIS_FIELD: Field =
     optional("redis", Shape::Map(&REDIS), "a command in Redis' protocol; its answer is looked at as JSON");
 const MYSQL_FIELD: Field = optional(

@@ -153,14 +153,14 @@ impl Reader<'_> {
         };
         let how = how?;
         let has_status = expect.status.is_some() && !matches!(how, How::Http { .. });
-        let is_bare = matches!(how, How::Tcp(_) | How::Cql { .. }) && expect != Expect::default();
+        let is_bare = matches!(how, How::Tcp(_)) && expect != Expect::default();
         if has_status || is_bare {
             self.decoder.findings.add(
                 "no-answer",
                 record.get("expect")?.head,
                 "this kind of answer has nothing to compare with",
                 "never there",
-                "only `http` returns a status; `tcp` and `cql` return nothing to compare",
+                "only `http` returns a status, and `tcp` returns nothing to compare",
             );
             return None;
         }

@@ -96,6 +96,7 @@ impl Figure {
         let values: Vec<f64> = self.ours.iter().filter_map(|seen| seen.value()).collect();
         let told = Distribution::of(&values, self.kind.better());
         match (told, self.kind) {
+            (_, Kind::LostWrites) if values.len() < self.ours.len() => most_lost(&self.ours),
             _ if values.len() < self.ours.len() => worst(&self.ours, self.kind.better()),
             (Some(told), Kind::LostWrites) => Seen::Value(told.worst),
             (Some(told), _) => Seen::Value(told.median),
@@ -283,6 +284,15 @@ fn worst(seen: &[Seen], better: Better) -> Seen {
     }
 }
 
+/// The most that are known to be lost, of runs of which not all could be told.
+fn most_lost(seen: &[Seen]) -> Seen {
+    let known = seen.iter().filter_map(|seen| match seen {
+        Seen::Value(known) | Seen::MoreThan(known) => Some(*known),
+        Seen::Unknown => None,
+    });
+    known.reduce(f64::max).map_or(Seen::Unknown, Seen::MoreThan)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +322,12 @@ mod tests {
     fn what_differs_by_less_than_it_is_measured_to_is_the_same() {
         let Rank { better_than, worse_than, .. } = rank(Seen::Value(3.5), &THEIRS, Better::Smaller, 1.0);
         assert_eq!((better_than, worse_than), (0, 1));
+    }
+
+    #[test]
+    fn of_losses_that_may_be_more_the_most_that_are_known_are_told() {
+        assert_eq!(most_lost(&[Seen::Value(90.0), Seen::MoreThan(1.0)]), Seen::MoreThan(90.0));
+        assert_eq!(most_lost(&[Seen::Value(1.0), Seen::MoreThan(90.0)]), Seen::MoreThan(90.0));
     }
 
     #[test]
