@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use history::{ErrorCounts, FirstError, Operation};
+use history::{ErrorCounts, FaultId, FirstError, Operation};
 use load::{Batch, FirstSuccess, OpenLoop};
 use measure::encoding::{Encoder, decode};
 use measure::{EncodingError, Histogram, Interval, OperationInterval, Wait};
@@ -54,7 +54,7 @@ struct OpenLoopWords {
 /// The first success after a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct FirstSuccessWords {
-    fault: usize,
+    fault: FaultId,
     at_s: f64,
     after_s: f64,
 }
@@ -79,7 +79,7 @@ pub(crate) struct BatchWords {
     history: Vec<Operation>,
     waits: Vec<WaitWords>,
     quiet: Vec<WaitWords>,
-    marked: Vec<usize>,
+    marked: Vec<FaultId>,
     first_success: Vec<FirstSuccessWords>,
     open_loop: Option<OpenLoopWords>,
     first_errors: Vec<FirstError>,

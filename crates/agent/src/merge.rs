@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use history::{ErrorClass, ErrorCounts, FirstError, Operation};
+use history::{ErrorClass, ErrorCounts, FaultId, FirstError, Operation};
 use load::{Batch, FirstSuccess, OpenLoop};
 use measure::combined::{Part, combined};
 use measure::{Interval, OperationInterval, Wait};
@@ -20,8 +20,8 @@ struct Record {
     until_s: u64,
     is_over: bool,
     waits: Part,
-    marked: BTreeSet<usize>,
-    first: BTreeMap<usize, FirstSuccess>,
+    marked: BTreeSet<FaultId>,
+    first: BTreeMap<FaultId, FirstSuccess>,
 }
 
 /// Puts the records of a load's parts together.
@@ -31,7 +31,7 @@ pub struct Merger {
     /// The next second to be handed on.
     next: u64,
     /// Faults marked whose first success is not known.
-    unanswered: BTreeSet<usize>,
+    unanswered: BTreeSet<FaultId>,
     known_errors: BTreeSet<ErrorClass>,
 }
 
@@ -49,7 +49,7 @@ impl Merger {
     }
 
     /// A fault is marked: its first success is asked of all parts.
-    pub fn mark(&mut self, fault: usize) {
+    pub fn mark(&mut self, fault: FaultId) {
         self.unanswered.insert(fault);
     }
 
@@ -139,7 +139,7 @@ impl Merger {
 
     /// Faults after which the first success is known: nobody can have had an earlier one that it has not told.
     fn answered(&mut self) -> Vec<FirstSuccess> {
-        let earliest = |fault: &usize| {
+        let earliest = |fault: &FaultId| {
             let told = self.parts.iter().filter_map(|record| record.first.get(fault));
             let earliest = *told.min_by(|one, other| one.at_s.total_cmp(&other.at_s))?;
             let may_be_earlier = |record: &Record| {

@@ -2,6 +2,7 @@
 //!
 //! An agent speaks first. Everything secret travels in these lines, never on a command line.
 
+use history::FaultId;
 use serde::{Deserialize, Serialize};
 
 use crate::batch_words::BatchWords;
@@ -32,7 +33,7 @@ pub(crate) enum Order {
     /// A fault took effect: tell the first success after it.
     Mark {
         /// Its number.
-        fault: usize,
+        fault: FaultId,
         /// When, seconds on the run's clock.
         at_s: f64,
     },

@@ -9,6 +9,7 @@ mod run;
 
 use std::collections::BTreeSet;
 
+use history::FaultId;
 use scenario::{Scenario, Source};
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +116,7 @@ impl Atlas {
         for entry in self.cells.iter().filter(|entry| entry.cell.engine == engine) {
             let source = Source { name: entry.cell.fault.clone(), text: entry.scenario.clone() };
             match scenario::parse(&source, &[]) {
-                Ok(scenario) if Likeness::of(&scenario, 0, None).as_ref() == Some(likeness) => {
+                Ok(scenario) if Likeness::of(&scenario, FaultId::FIRST, None).as_ref() == Some(likeness) => {
                     return Found::Cell(entry, Box::new(scenario));
                 }
                 Ok(_) => known.push(entry.title.as_str()),
@@ -161,7 +162,8 @@ schedule:
         for entry in &atlas.cells {
             let source = Source { name: entry.cell.fault.clone(), text: entry.scenario.clone() };
             let scenario = scenario::parse(&source, &[]).unwrap_or_else(|rejection| panic!("{rejection}"));
-            let likeness = Likeness::of(&scenario, 0, None).expect("a fault that is like something");
+            let likeness =
+                Likeness::of(&scenario, FaultId::FIRST, None).expect("a fault that is like something");
             // Where all nodes are alike, the loss of the first and of the second are alike too.
             let found = atlas.find(&entry.cell.engine, &likeness);
             let is_found = matches!(found, Found::Cell(found, _) if scenario.database.engine.is_leaderless() || found == entry);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use history::FaultId;
 use scenario::{Aim, FaultTarget, Level, NodeTarget, Place, Scenario};
 
 /// What a fault is.
@@ -46,13 +47,13 @@ pub enum Whom {
 }
 
 impl Likeness {
-    /// That of the scenario's fault of this number. The node that led when it struck is needed where the fault names a place
+    /// That of this fault of the scenario. The node that led when it struck is needed where the fault names a place
     /// or a node and not a role.
     #[must_use]
-    pub fn of(scenario: &Scenario, number: usize, leader: Option<usize>) -> Option<Likeness> {
-        let fault = scenario.faults().nth(number)?;
+    pub fn of(scenario: &Scenario, number: FaultId, leader: Option<usize>) -> Option<Likeness> {
+        let fault = scenario.faults().nth(number.index())?;
         // After a first fault nodes may run elsewhere than the scenario has them.
-        let around = Around { scenario, leader, is_first: number == 0 };
+        let around = Around { scenario, leader, is_first: number == FaultId::FIRST };
         let form = fault.action.form()?;
         Some(Likeness { kind: fault.action.kind_name(), whom: around.whom(form.aim)?, form: form.name })
     }
@@ -165,7 +166,7 @@ schedule:
 
     #[track_caller]
     fn check(engine: &str, fault: &str, leader: Option<usize>, expected: Option<(&str, &str, Whom)>) {
-        let told = Likeness::of(&scenario(engine, fault), 0, leader);
+        let told = Likeness::of(&scenario(engine, fault), FaultId::FIRST, leader);
         let told = told.as_ref().map(|told| (told.kind, told.form.as_str(), told.whom));
         assert_eq!(told, expected, "{engine}: {fault}");
     }
@@ -195,9 +196,10 @@ schedule:
         check("etcd", "{ process: { of: random, how: stop }, for: 5s }", None, None);
         let twice =
             "{ power-off: { host: dc1/a/h1 }, for: 5s }, { power-off: { host: dc1/a/h1 }, at: 30s, for: 5s }";
-        assert!(Likeness::of(&scenario("etcd", twice), 0, Some(0)).is_some());
-        assert!(Likeness::of(&scenario("etcd", twice), 1, Some(0)).is_none(), "nodes may have moved since");
-        assert!(Likeness::of(&scenario("etcd", twice), 2, Some(0)).is_none());
+        let of = |index| Likeness::of(&scenario("etcd", twice), FaultId::new(index), Some(0));
+        assert!(of(0).is_some());
+        assert!(of(1).is_none(), "nodes may have moved since");
+        assert!(of(2).is_none());
     }
 
     #[test]

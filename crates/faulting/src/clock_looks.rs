@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clock::{Reading, Shift};
-use history::{Receipt, Verdict};
+use history::{FaultId, Receipt, Verdict};
 use lab::ClockLook;
 use lab::node_clock::machine_ns;
 use platform::Vm;
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WrongClock {
     /// The fault that made it so.
-    pub(crate) fault: usize,
+    pub(crate) fault: FaultId,
     /// By how much.
     pub(crate) shift: Shift,
 }
@@ -69,7 +69,7 @@ impl MachineClock {
 
 impl Onlooker {
     /// Before the fault: the clock shows what the others that stand leave it.
-    pub(crate) fn look_before(&self, fault: usize) -> Before {
+    pub(crate) fn look_before(&self, fault: FaultId) -> Before {
         let seen = self.look("before the fault", &self.vm, || self.without(fault), None);
         Before { seen, machine: MachineClock::now(), corrections: self.corrections() }
     }
@@ -78,8 +78,8 @@ impl Onlooker {
         self.vm.clock().map_or(0, |clock| clock.corrections())
     }
 
-    fn without(&self, fault: usize) -> Shift {
-        self.vm.clock().map_or(Shift::NONE, |clock| clock.without(fault))
+    fn without(&self, fault: FaultId) -> Shift {
+        self.vm.clock().map_or(Shift::NONE, |clock| clock.without(fault.index()))
     }
 
     fn wrong(&self, wrong: &WrongClock) -> Shift {

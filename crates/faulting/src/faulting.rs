@@ -20,8 +20,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fabric::{Policy, Rule};
-use faults::{FaultRecord, ReceiptOf};
-use history::{EventKind, EventSink, Receipt, Verdict};
+use faults::{FaultRecord, FaultRecords, ReceiptOf};
+use history::{EventKind, EventSink, FaultId, Receipt, Verdict};
 use paper::network::{LinkRates, policy};
 use platform::{Datacentre, Platform};
 use scenario::{Fault, FaultAction, Site, Taken, node_name};
@@ -35,7 +35,7 @@ use crate::process_looks::Table;
 trait StandingFault: Send + Sync {
     /// Heals it, and begins to gather the evidence that it has healed. In a hurry, because the run is to end, nothing is
     /// waited for that takes long.
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool);
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, in_a_hurry: bool);
 
     /// It will not be healed any more: threads that wait for its evidence stop waiting.
     fn give_up(&mut self) {}
@@ -46,7 +46,7 @@ trait StandingFault: Send + Sync {
     }
 
     /// Another fault, by number, gives these hosts power.
-    fn gets_power(&mut self, _by: usize, _hosts: &[usize]) {}
+    fn gets_power(&mut self, _by: FaultId, _hosts: &[usize]) {}
 
     /// What it asks of the network.
     fn rules(&self) -> &[Rule] {
@@ -64,9 +64,9 @@ pub struct Faulting {
     prevented: bool,
     /// The run is to end: nothing is waited for that takes long.
     is_hurried: bool,
-    records: Arc<Mutex<Vec<FaultRecord>>>,
+    records: Arc<Mutex<FaultRecords>>,
     /// Called once it is shown that a fault took effect: number and time.
-    on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+    on_effect: Arc<dyn Fn(FaultId, f64) + Send + Sync>,
     evidence: Vec<JoinHandle<()>>,
     /// The site's links, as the fabric has them.
     base_policy: Policy,
@@ -75,12 +75,12 @@ pub struct Faulting {
     /// How often hosts or the network have been changed: what was measured across a change belongs to no moment.
     network_changes: Arc<AtomicU64>,
     /// Faults that stand, by number.
-    standing: BTreeMap<usize, Box<dyn StandingFault>>,
+    standing: BTreeMap<FaultId, Box<dyn StandingFault>>,
     /// Faults of disks that stand, by disk, as looks reckon with them.
     imposed: Arc<ImposedDefects>,
 }
 
-fn lock(records: &Mutex<Vec<FaultRecord>>) -> MutexGuard<'_, Vec<FaultRecord>> {
+fn lock(records: &Mutex<FaultRecords>) -> MutexGuard<'_, FaultRecords> {
     records.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -93,7 +93,7 @@ impl Faulting {
         events: Arc<dyn EventSink>,
         site: &Site,
         (seed, prevented): (u64, bool),
-        on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+        on_effect: Arc<dyn Fn(FaultId, f64) + Send + Sync>,
     ) -> Faulting {
         let records = Arc::default();
         let longest_delay =
@@ -127,11 +127,11 @@ impl Faulting {
             let _ = thread.join();
         }
         self.platform.look_at_what_stays_off(self.is_hurried.then_some("the run ended early"));
-        lock(&self.records).clone()
+        lock(&self.records).all().to_vec()
     }
 
     /// Strikes: the list of all kinds of faults, each with a file of its own.
-    pub fn strike(&mut self, number: usize, fault: &Fault) {
+    pub fn strike(&mut self, number: FaultId, fault: &Fault) {
         match &fault.action {
             FaultAction::PowerOff(action) => self.strike_power(number, fault, action),
             FaultAction::Network(action) => {
@@ -173,7 +173,7 @@ impl Faulting {
     }
 
     /// Tells that a fault is asked for, and begins its record.
-    fn enter(&self, number: usize, record: &FaultRecord) {
+    fn enter(&self, number: FaultId, record: &FaultRecord) {
         self.events.say(EventKind::FaultAsked {
             fault: number,
             kind: record.kind.clone(),
@@ -181,19 +181,15 @@ impl Faulting {
             hits: record.hits.clone(),
             nodes: record.vms.iter().map(|vm| node_name(*vm)).collect(),
         });
-        let mut records = lock(&self.records);
-        if records.len() <= number {
-            records.resize(number + 1, FaultRecord::default());
-        }
-        records[number] = record.clone();
+        *lock(&self.records).of(number) = record.clone();
     }
 
     /// Heals a fault, if it stands.
-    pub fn heal(&mut self, number: usize) {
+    pub fn heal(&mut self, number: FaultId) {
         self.mend(number, false);
     }
 
-    fn mend(&mut self, number: usize, in_a_hurry: bool) {
+    fn mend(&mut self, number: FaultId, in_a_hurry: bool) {
         if let Some(standing) = self.standing.remove(&number) {
             standing.mend(self, number, in_a_hurry);
             self.renew_canaries();
@@ -208,14 +204,12 @@ impl Faulting {
     /// Heals everything that still stands. In a hurry, because the run is to end, only the hosts are waited for.
     pub fn heal_all(&mut self, in_a_hurry: bool) {
         self.is_hurried |= in_a_hurry;
-        let count = lock(&self.records).len();
-        for number in 0..count {
-            self.mend(number, in_a_hurry);
-        }
+        let standing: Vec<FaultId> = self.standing.keys().copied().collect();
+        standing.into_iter().for_each(|number| self.mend(number, in_a_hurry));
     }
 
     /// A fault whose target is nobody's at the moment.
-    fn nothing_answers(&self, number: usize, record: &FaultRecord) {
+    fn nothing_answers(&self, number: FaultId, record: &FaultRecord) {
         let target = &record.target;
         let evidence = vec![format!(
             "no target matches `{target}` now: there is no such node at the moment, so nothing was done"
@@ -223,12 +217,12 @@ impl Faulting {
         self.receive(number, None, Receipt { verdict: Verdict::Fail, evidence });
     }
 
-    fn receive(&self, number: usize, effect_s: Option<f64>, receipt: Receipt) {
+    fn receive(&self, number: FaultId, effect_s: Option<f64>, receipt: Receipt) {
         self.teller()(number, effect_s, receipt);
     }
 
     /// Takes the receipt of a fault's effect into its record.
-    fn teller(&self) -> impl Fn(usize, Option<f64>, Receipt) + Send + 'static {
+    fn teller(&self) -> impl Fn(FaultId, Option<f64>, Receipt) + Send + 'static {
         let (records, events) = (self.records.clone(), self.events.clone());
         let on_effect = self.on_effect.clone();
         move |number, effect_s, receipt| {
@@ -236,20 +230,21 @@ impl Faulting {
             events.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
             let shown = receipt.verdict == Verdict::Pass;
             let mut records = lock(&records);
-            records[number].receipts.push((ReceiptOf::Effect, receipt));
+            let record = records.of(number);
+            record.receipts.push((ReceiptOf::Effect, receipt));
             if let (true, Some(effect_s)) = (shown, effect_s) {
-                records[number].took_effect_s = Some(effect_s);
+                record.took_effect_s = Some(effect_s);
                 on_effect(number, effect_s);
             }
         }
     }
 
     /// Takes what a fault showed until it was lifted into the receipt of its effect.
-    fn stood_teller(&self) -> impl Fn(usize, Receipt) + Send + 'static {
+    fn stood_teller(&self) -> impl Fn(FaultId, Receipt) + Send + 'static {
         let records = self.records.clone();
         move |number, stood| {
             let mut records = lock(&records);
-            let receipts = &mut records[number].receipts;
+            let receipts = &mut records.of(number).receipts;
             match receipts.iter_mut().find(|(of, _)| *of == ReceiptOf::Effect) {
                 Some((_, effect)) => {
                     effect.verdict = effect.verdict.and(stood.verdict);
@@ -261,22 +256,23 @@ impl Faulting {
     }
 
     /// The fault ends now: enters the moment and returns it.
-    fn mended_now(&self, number: usize) -> f64 {
+    fn mended_now(&self, number: FaultId) -> f64 {
         let mended_s = self.events.now_s();
-        lock(&self.records)[number].mended_s = Some(mended_s);
+        lock(&self.records).of(number).mended_s = Some(mended_s);
         mended_s
     }
 
     /// Takes the receipt of a fault's healing into its record.
-    fn healing_teller(&self) -> impl Fn(usize, f64, Receipt) + Send + 'static {
+    fn healing_teller(&self) -> impl Fn(FaultId, f64, Receipt) + Send + 'static {
         let (records, events) = (self.records.clone(), self.events.clone());
         move |number, mended_s, receipt| {
             events.say_at(mended_s, EventKind::FaultHealed { fault: number, receipt: receipt.clone() });
             let mut records = lock(&records);
+            let record = records.of(number);
             if receipt.verdict == Verdict::Pass {
-                records[number].healed_s = Some(mended_s);
+                record.healed_s = Some(mended_s);
             }
-            records[number].receipts.push((ReceiptOf::Healing, receipt));
+            record.receipts.push((ReceiptOf::Healing, receipt));
         }
     }
 

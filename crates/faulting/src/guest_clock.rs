@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clock::{Rate, Shift};
-use history::{Receipt, Verdict};
+use history::{FaultId, Receipt, Verdict};
 use lab::node_clock::machine_ns;
 use platform::Vm;
 
@@ -17,7 +17,7 @@ use crate::clock_looks::{Before, Onlooker, WrongClock};
 pub(crate) struct GuestClock {
     onlooker: Onlooker,
     /// The fault that moves the node.
-    fault: usize,
+    fault: FaultId,
     state: Mutex<State>,
 }
 
@@ -56,7 +56,7 @@ impl Goes {
 
 impl GuestClock {
     /// Of a node; another must stay as it is.
-    pub(crate) fn new(vm: Arc<Vm>, other: Option<Arc<Vm>>, fault: usize) -> GuestClock {
+    pub(crate) fn new(vm: Arc<Vm>, other: Option<Arc<Vm>>, fault: FaultId) -> GuestClock {
         let onlooker = Onlooker { vm, other };
         let before = Some(onlooker.look_before(fault));
         GuestClock { onlooker, fault, state: Mutex::new(State { before, goes: Goes::Right }) }
@@ -68,7 +68,7 @@ impl GuestClock {
 
     fn impose(&self, shift: Shift) {
         if let Some(clock) = self.onlooker.vm.clock() {
-            clock.impose(self.fault, shift);
+            clock.impose(self.fault.index(), shift);
         }
     }
 
@@ -116,7 +116,7 @@ impl GuestClock {
 
     fn lift(&self) {
         if let Some(clock) = self.onlooker.vm.clock() {
-            clock.lift(self.fault);
+            clock.lift(self.fault.index());
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fabric::{CountGuard, PairCounters, Path};
-use history::{Receipt, Verdict};
+use history::{FaultId, Receipt, Verdict};
 use paper::RequestedNetwork;
 
 use crate::datagrams::named;
@@ -29,7 +29,7 @@ const LATENESS: Duration = Duration::from_millis(350);
 /// What a fault is to show.
 pub(crate) struct Shown {
     /// Its number.
-    pub(crate) number: usize,
+    pub(crate) number: FaultId,
     /// When it was imposed, on the run's clock,
     pub(crate) effect_s: f64,
     /// since when datagrams have been sent,
@@ -73,7 +73,7 @@ impl FirstAnswer {
     /// See [`Watched::show_effect`].
     pub(crate) fn give(
         self,
-        told: impl Fn(usize, Option<f64>, Receipt),
+        told: impl Fn(FaultId, Option<f64>, Receipt),
         tell: Option<impl Fn(&str, &[Station], &RequestedNetwork)>,
     ) {
         self.0.show_effect(told, tell);
@@ -118,7 +118,7 @@ impl Watched {
     /// Tells as soon as it can whether the fault took effect, then sends seldom; `tell` tells of the round trips.
     pub(crate) fn show_effect(
         &self,
-        told: impl Fn(usize, Option<f64>, Receipt),
+        told: impl Fn(FaultId, Option<f64>, Receipt),
         tell: Option<impl Fn(&str, &[Station], &RequestedNetwork)>,
     ) {
         let mut receipt = self.first_answer();

@@ -11,7 +11,7 @@ pub mod struck;
 pub mod timeline;
 
 pub use planted::{Lie, Planted};
-pub use record::{FaultRecord, Finding, ReceiptOf};
+pub use record::{FaultRecord, FaultRecords, Finding, ReceiptOf};
 pub use role::{Role, pick};
 pub use struck::{End, Struck};
 pub use timeline::{Action, PlannedFault, PlannedPhase, TimedAction, timeline};

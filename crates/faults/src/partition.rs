@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use history::FaultId;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -24,9 +25,9 @@ pub enum Split {
 
 /// Which node does not reach which: `(from, to)`, in order. The seed and the fault's number decide who is where.
 #[must_use]
-pub fn blocked(split: &Split, nodes: &[usize], seed: u64, fault: usize) -> Vec<(usize, usize)> {
+pub fn blocked(split: &Split, nodes: &[usize], seed: u64, fault: FaultId) -> Vec<(usize, usize)> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(fault as u64 + 1);
+    random.set_stream(fault.index() as u64 + 1);
     let on_bridge = |node: &usize| matches!(split, Split::Bridge(bridge) if bridge.contains(node));
     let mut nodes: Vec<usize> = nodes.iter().copied().filter(|node| !on_bridge(node)).collect();
     nodes.shuffle(&mut random);
@@ -104,7 +105,8 @@ mod tests {
     fn what_a_seed_chooses_is_possible_and_what_is_possible_some_seed_chooses() {
         let nodes = [0, 1, 2, 3, 4];
         for split in [Split::Halves, Split::Bridge(BTreeSet::from([2])), Split::Ring] {
-            let chosen: BTreeSet<_> = (0..2_000).map(|seed| blocked(&split, &nodes, seed, 0)).collect();
+            let chosen: BTreeSet<_> =
+                (0..2_000).map(|seed| blocked(&split, &nodes, seed, FaultId::FIRST)).collect();
             assert_eq!(possible(&split, &nodes), Some(chosen), "{split:?}");
         }
         assert_eq!(possible(&Split::Halves, &[0, 1, 2, 3, 4, 5, 6, 7]), None);
@@ -115,7 +117,7 @@ mod tests {
         for count in 2..9 {
             for seed in 0..20 {
                 let nodes: Vec<usize> = (0..count).collect();
-                let blocked = blocked(&Split::Halves, &nodes, seed, 0);
+                let blocked = blocked(&Split::Halves, &nodes, seed, FaultId::FIRST);
                 let groups: BTreeSet<BTreeSet<usize>> =
                     nodes.iter().map(|node| heard_by(*node, &nodes, &blocked)).collect();
                 let mut sizes: Vec<usize> = groups.iter().map(BTreeSet::len).collect();
@@ -130,7 +132,7 @@ mod tests {
     fn a_bridge_sees_and_is_seen_by_all() {
         let nodes = [0, 1, 2, 3, 4];
         let split = Split::Bridge(BTreeSet::from([3]));
-        let blocked = blocked(&split, &nodes, 7, 1);
+        let blocked = blocked(&split, &nodes, 7, FaultId::new(1));
         assert!(blocked.iter().all(|(from, to)| *from != 3 && *to != 3));
         assert_eq!(blocked.len(), 8);
         for node in [0, 1, 2, 4] {
@@ -142,7 +144,7 @@ mod tests {
     fn in_a_ring_each_hears_a_majority_and_no_two_the_same() {
         for count in 3..10 {
             let nodes: Vec<usize> = (0..count).collect();
-            let blocked = blocked(&Split::Ring, &nodes, 3, 0);
+            let blocked = blocked(&Split::Ring, &nodes, 3, FaultId::FIRST);
             let heard: BTreeSet<BTreeSet<usize>> =
                 nodes.iter().map(|node| heard_by(*node, &nodes, &blocked)).collect();
             assert_eq!(heard.len(), count, "{heard:?}");
@@ -153,13 +155,13 @@ mod tests {
 
     #[test]
     fn in_a_ring_of_five_whoever_hears_is_heard() {
-        let blocked = blocked(&Split::Ring, &[0, 1, 2, 3, 4], 11, 2);
+        let blocked = blocked(&Split::Ring, &[0, 1, 2, 3, 4], 11, FaultId::new(2));
         assert!(blocked.iter().all(|(from, to)| blocked.contains(&(*to, *from))), "{blocked:?}");
     }
 
     #[test]
     fn the_seed_and_the_fault_decide_who_is_where() {
-        let split = |seed, fault| blocked(&Split::Halves, &[0, 1, 2], seed, fault);
+        let split = |seed, fault| blocked(&Split::Halves, &[0, 1, 2], seed, FaultId::new(fault));
         assert_eq!(split(7, 0), split(7, 0));
         assert!((0..20).any(|seed| split(seed, 0) != split(7, 0)));
         assert!((1..20).any(|fault| split(7, fault) != split(7, 0)));

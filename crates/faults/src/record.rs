@@ -2,7 +2,7 @@
 //!
 //! Facts alone. Whoever breaks and looks writes it; predictions and results read it.
 
-use history::{Receipt, Verdict};
+use history::{FaultId, Receipt, Verdict};
 
 use crate::struck::Struck;
 
@@ -44,6 +44,26 @@ pub struct FaultRecord {
     pub findings: Vec<Finding>,
 }
 
+/// The records of all faults asked for so far, in the order of the schedule.
+#[derive(Debug, Default)]
+pub struct FaultRecords(Vec<FaultRecord>);
+
+impl FaultRecords {
+    /// The record of a fault; a blank one where nothing is known of it yet.
+    pub fn of(&mut self, fault: FaultId) -> &mut FaultRecord {
+        if self.0.len() <= fault.index() {
+            self.0.resize(fault.index() + 1, FaultRecord::default());
+        }
+        &mut self.0[fault.index()]
+    }
+
+    /// All of them: as many as there are faults up to the last that was asked for.
+    #[must_use]
+    pub fn all(&self) -> &[FaultRecord] {
+        &self.0
+    }
+}
+
 /// What a receipt of a fault is of. None stands in for one of another kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiptOf {
@@ -69,4 +89,18 @@ pub struct Finding {
     /// Whether what was synced is gone although nothing explains that, or may be: the lab itself lost it, and whatever the
     /// database lacks may be the lab's doing.
     pub lab_lost_synced: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_that_is_known_before_an_earlier_one_keeps_its_place() {
+        let mut records = FaultRecords::default();
+        records.of(FaultId::new(2)).kind = "partition".to_owned();
+        records.of(FaultId::FIRST).kind = "power-off".to_owned();
+        let kinds: Vec<&str> = records.all().iter().map(|record| record.kind.as_str()).collect();
+        assert_eq!(kinds, ["power-off", "", "partition"]);
+    }
 }

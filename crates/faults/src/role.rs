@@ -1,5 +1,6 @@
 //! Whom a role means at the moment a fault strikes.
 
+use history::FaultId;
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
@@ -18,9 +19,15 @@ pub enum Role {
 /// The node (an index into `nodes_up`) that the role means; the seed and the fault's number decide where there is a
 /// choice. `None` when there is nobody in that role now.
 #[must_use]
-pub fn pick(role: Role, leader: Option<usize>, nodes_up: &[usize], seed: u64, fault: usize) -> Option<usize> {
+pub fn pick(
+    role: Role,
+    leader: Option<usize>,
+    nodes_up: &[usize],
+    seed: u64,
+    fault: FaultId,
+) -> Option<usize> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(fault as u64 + 1);
+    random.set_stream(fault.index() as u64 + 1);
     match role {
         Role::Leader => leader,
         Role::Random => nodes_up.choose(&mut random).copied(),
@@ -40,22 +47,22 @@ mod tests {
     #[test]
     fn a_follower_is_never_the_leader() {
         for seed in 0..100 {
-            assert_ne!(pick(Role::AFollower, Some(0), &[0, 1, 2], seed, 0), Some(0));
+            assert_ne!(pick(Role::AFollower, Some(0), &[0, 1, 2], seed, FaultId::FIRST), Some(0));
         }
     }
 
     #[test]
     fn the_same_seed_picks_the_same_node_and_other_faults_may_pick_others() {
-        let picks: Vec<_> = (0..20).map(|fault| pick(Role::Random, Some(0), &[0, 1, 2], 7, fault)).collect();
-        let again: Vec<_> = (0..20).map(|fault| pick(Role::Random, Some(0), &[0, 1, 2], 7, fault)).collect();
-        assert_eq!(picks, again);
+        let picked = |fault| pick(Role::Random, Some(0), &[0, 1, 2], 7, FaultId::new(fault));
+        let picks: Vec<_> = (0..20).map(picked).collect();
+        assert_eq!(picks, (0..20).map(picked).collect::<Vec<_>>());
         assert!(picks.iter().any(|picked| *picked != picks[0]));
     }
 
     #[test]
     fn a_role_that_nobody_has_means_nobody() {
-        assert_eq!(pick(Role::Leader, None, &[0, 1], 1, 0), None);
-        assert_eq!(pick(Role::AFollower, None, &[0, 1], 1, 0), None);
-        assert_eq!(pick(Role::Random, None, &[], 1, 0), None);
+        assert_eq!(pick(Role::Leader, None, &[0, 1], 1, FaultId::FIRST), None);
+        assert_eq!(pick(Role::AFollower, None, &[0, 1], 1, FaultId::FIRST), None);
+        assert_eq!(pick(Role::Random, None, &[], 1, FaultId::FIRST), None);
     }
 }

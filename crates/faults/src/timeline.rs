@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use history::FaultId;
+
 /// A fault as planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedFault {
@@ -28,7 +30,7 @@ pub enum Action {
     /// A fault is healed.
     Heal {
         /// Its number in the run.
-        fault: usize,
+        fault: FaultId,
     },
     /// A phase begins.
     Phase {
@@ -38,7 +40,7 @@ pub enum Action {
     /// A fault strikes.
     Strike {
         /// Its number in the run.
-        fault: usize,
+        fault: FaultId,
     },
 }
 
@@ -59,16 +61,17 @@ pub fn timeline(phases: &[PlannedPhase]) -> Vec<TimedAction> {
     let end: Duration = phases.iter().map(|phase| phase.length).sum();
     let mut actions = Vec::new();
     let mut begins = Duration::ZERO;
-    let mut fault = 0;
+    let mut struck = 0;
     for (number, phase) in phases.iter().enumerate() {
         actions.push(TimedAction { at: begins, action: Action::Phase { phase: number } });
         let ends = begins + phase.length;
         for planned in &phase.faults {
+            let fault = FaultId::new(struck);
             let strikes = begins + planned.at;
             let heals = planned.length.map_or(ends, |length| strikes + length).min(end);
             actions.push(TimedAction { at: strikes, action: Action::Strike { fault } });
             actions.push(TimedAction { at: heals, action: Action::Heal { fault } });
-            fault += 1;
+            struck += 1;
         }
         begins = ends;
     }
@@ -107,9 +110,9 @@ mod tests {
                 let at = timed.at.as_secs();
                 match timed.action {
                     Action::End => format!("{at} end"),
-                    Action::Heal { fault } => format!("{at} heal {fault}"),
+                    Action::Heal { fault } => format!("{at} heal {}", fault.index()),
                     Action::Phase { phase } => format!("{at} phase {phase}"),
-                    Action::Strike { fault } => format!("{at} strike {fault}"),
+                    Action::Strike { fault } => format!("{at} strike {}", fault.index()),
                 }
             })
             .collect();

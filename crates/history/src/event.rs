@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentFacts, Interference, MigrationFacts, RunFacts, Stall, Verdict};
+use crate::{AgentFacts, FaultId, Interference, MigrationFacts, RunFacts, Stall, Verdict};
 
 /// Whether a receipt shows what it was asked to show.
 pub type ReceiptVerdict = Verdict;
@@ -85,7 +85,7 @@ pub enum EventKind {
     /// A fault was asked for.
     FaultAsked {
         /// Its number in the run, from 0.
-        fault: usize,
+        fault: FaultId,
         /// Its kind: `power-off`.
         kind: String,
         /// What it was aimed at, as written: `host: leader`.
@@ -98,21 +98,21 @@ pub enum EventKind {
     /// A fault took effect, or its receipt says it did not.
     FaultTookEffect {
         /// Its number.
-        fault: usize,
+        fault: FaultId,
         /// The evidence.
         receipt: Receipt,
     },
     /// A fault was healed.
     FaultHealed {
         /// Its number.
-        fault: usize,
+        fault: FaultId,
         /// The evidence.
         receipt: Receipt,
     },
     /// Marks that were written on a node's volume before a power-off were looked for after it.
     Canary {
         /// The power-off's number.
-        fault: usize,
+        fault: FaultId,
         /// What they show of what the volume kept and lost.
         receipt: Receipt,
     },
@@ -161,7 +161,7 @@ pub enum EventKind {
     /// The first operation that was sent after a fault took effect and succeeded.
     FirstSuccess {
         /// The fault's number.
-        fault: usize,
+        fault: FaultId,
         /// The load.
         load: String,
         /// Seconds after the fault took effect.

@@ -97,13 +97,13 @@ pub fn read_events<R: Read>(stream: R) -> Result<EventLog, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventKind, Receipt, Verdict};
+    use crate::{EventKind, FaultId, Receipt, Verdict};
 
     fn some_events() -> Vec<Event> {
         let receipt = Receipt { verdict: Verdict::Pass, evidence: vec!["no process left".into()] };
         vec![
             Event { t_s: -3.5, kind: EventKind::Progress { what: "starting \"n1\"\nsecond line ü".into() } },
-            Event { t_s: 20.25, kind: EventKind::FaultTookEffect { fault: 0, receipt } },
+            Event { t_s: 20.25, kind: EventKind::FaultTookEffect { fault: FaultId::FIRST, receipt } },
             Event { t_s: 60.0, kind: EventKind::RunEnded { verdict: Verdict::Fail } },
         ]
     }

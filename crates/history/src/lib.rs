@@ -8,6 +8,7 @@ pub mod event;
 pub mod event_log;
 pub mod event_sink;
 pub mod facts;
+pub mod fault_id;
 pub mod key;
 pub mod kubernetes;
 pub mod lines;
@@ -28,6 +29,7 @@ pub use event_sink::EventSink;
 pub use facts::{
     BASELINE, EdgeFacts, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts, RunFacts, SiteFacts, WARM_UP,
 };
+pub use fault_id::FaultId;
 pub use key::Key;
 pub use kubernetes::{KubernetesFacts, PodFacts, PodVolumeFacts, RecoveryPhase, RecoveryStep};
 pub use lines::ReadError;

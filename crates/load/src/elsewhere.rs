@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use client::SessionError;
+use history::FaultId;
 use tokio::sync::watch;
 
 use crate::generator::{Controls, LoadHandle, on_a_thread};
@@ -59,7 +60,7 @@ impl Elsewhere {
 
     /// Faults marked since the last call: number and moment, seconds on the run's clock.
     #[must_use]
-    pub fn take_marks(&self) -> Vec<(usize, f64)> {
+    pub fn take_marks(&self) -> Vec<(FaultId, f64)> {
         self.controls.take_marks()
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use history::FaultId;
 use measure::Wait;
 
 /// Successes kept. With the spacing below this is more than a minute, or all there were.
@@ -21,7 +22,7 @@ const IDLE_KEPT: usize = 1 << 12;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FirstSuccess {
     /// The fault's number, from 0.
-    pub fault: usize,
+    pub fault: FaultId,
     /// When the operation was completed, seconds on the run's clock.
     pub at_s: f64,
     /// Seconds from the fault's effect to then, without those in which nothing was due.
@@ -42,7 +43,7 @@ pub(crate) struct FirstSuccesses {
     /// Sent before this, a success is one with those that are kept.
     next: Option<Instant>,
     /// Fault's number and when it took effect.
-    waiting: Vec<(usize, f64)>,
+    waiting: Vec<(FaultId, f64)>,
 }
 
 impl FirstSuccesses {
@@ -76,7 +77,7 @@ impl FirstSuccesses {
     }
 
     /// A fault took effect at `at_s`.
-    pub(crate) fn mark(&mut self, fault: usize, at_s: f64) {
+    pub(crate) fn mark(&mut self, fault: FaultId, at_s: f64) {
         self.waiting.push((fault, at_s));
     }
 
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     fn answered(first: &mut FirstSuccesses) -> Vec<(usize, f64)> {
-        first.take_answered().into_iter().map(|success| (success.fault, success.after_s)).collect()
+        first.take_answered().into_iter().map(|success| (success.fault.index(), success.after_s)).collect()
     }
 
     fn check(successes: &[(f64, f64)], at_s: f64, expected: Option<f64>) {
@@ -117,7 +118,7 @@ mod tests {
         for (invoked_s, completed_s) in successes {
             first.note(*invoked_s, *completed_s);
         }
-        first.mark(3, at_s);
+        first.mark(FaultId::new(3), at_s);
         let expected: Vec<(usize, f64)> = expected.into_iter().map(|after| (3, after)).collect();
         assert_eq!(answered(&mut first), expected, "{successes:?} after {at_s}");
     }
@@ -137,8 +138,8 @@ mod tests {
         let idle = |from_s, to_s| Wait { from_s, to_s, is_open: false };
         first.nothing_was_due(&[idle(4.0, 5.0), idle(8.0, 17.0)]);
         first.note(17.0, 17.25);
-        first.mark(0, 10.0);
-        first.mark(1, 16.5);
+        first.mark(FaultId::FIRST, 10.0);
+        first.mark(FaultId::new(1), 16.5);
         assert_eq!(answered(&mut first), [(0, 0.25), (1, 0.25)]);
     }
 
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn a_fault_still_waiting_is_answered_later_and_only_once() {
         let mut first = FirstSuccesses::default();
-        first.mark(0, 10.0);
+        first.mark(FaultId::FIRST, 10.0);
         assert_eq!(answered(&mut first), []);
         first.note(10.5, 11.0);
         assert_eq!(answered(&mut first), [(0, 1.0)]);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use client::process::Accountant;
 use client::reactor;
-use history::{FirstError, Operation};
+use history::{FaultId, FirstError, Operation};
 use measure::{Histogram, Interval, Wait};
 use tokio::sync::watch;
 
@@ -45,7 +45,7 @@ pub struct Batch {
     /// record one load.
     pub quiet: Vec<Wait>,
     /// Faults whose marks were taken in with this second, by number.
-    pub marked: Vec<usize>,
+    pub marked: Vec<FaultId>,
     /// The first success after each fault marked, where it is now known.
     pub first_success: Vec<FirstSuccess>,
     /// Absent in a closed loop.
@@ -91,7 +91,7 @@ pub(crate) struct Controls {
     program_cpu: Arc<ProgramCpu>,
     pub(crate) muster: Arc<Muster>,
     /// Faults marked since the last tick: number and moment, seconds.
-    marks: Mutex<Vec<(usize, f64)>>,
+    marks: Mutex<Vec<(FaultId, f64)>>,
     /// When the event loop came round last.
     beat: Mutex<Option<Instant>>,
     /// Stretches in which a process that does a part of the load elsewhere stood still, since the last look.
@@ -105,7 +105,7 @@ impl Controls {
     }
 
     /// Faults marked since the last call.
-    pub(crate) fn take_marks(&self) -> Vec<(usize, f64)> {
+    pub(crate) fn take_marks(&self) -> Vec<(FaultId, f64)> {
         std::mem::take(&mut *self.marks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -187,7 +187,7 @@ impl LoadHandle {
 
     /// Asks for the first success of an operation sent at `at_s` or later (seconds on the run's clock, which may be
     /// up to a minute ago); a later batch tells it, within 0.5 ms.
-    pub fn mark_fault(&self, fault: usize, at_s: f64) {
+    pub fn mark_fault(&self, fault: FaultId, at_s: f64) {
         self.controls.marks.lock().unwrap_or_else(PoisonError::into_inner).push((fault, at_s));
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use history::{EventKind, Receipt, Verdict};
+use history::{EventKind, FaultId, Receipt, Verdict};
 
 use crate::agents;
 use crate::format;
@@ -107,10 +107,10 @@ pub(crate) fn faults(run: &RunDirectory) -> String {
     if run.result.faults.is_empty() {
         return "<p>No fault was injected in this run.</p>".to_owned();
     }
-    run.result.faults.iter().enumerate().map(|(index, fault)| self::fault(run, index, fault)).collect()
+    FaultId::of_each(&run.result.faults).map(|(number, fault)| self::fault(run, number, fault)).collect()
 }
 
-fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
+fn fault(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
     let moment = |moment_s: Option<f64>, otherwise: &str| {
         moment_s.map_or_else(|| otherwise.to_owned(), format::seconds)
     };
@@ -175,7 +175,7 @@ fn fault(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
     html.push_str("</dl>");
     html.push_str(&why_unknown(fault));
     html.push_str(&by_load(fault));
-    html.push_str(&receipts(run, index, fault));
+    html.push_str(&receipts(run, number, fault));
     html.push_str("</div>");
     html
 }
@@ -244,13 +244,13 @@ fn by_load(fault: &FaultResult) -> String {
 }
 
 /// The evidence, apart for effect and healing where the events tell them apart.
-fn receipts(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
+fn receipts(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
     let of_event = |healing: bool| {
         run.events.iter().find_map(|event| match &event.kind {
-            EventKind::FaultTookEffect { fault, receipt } if *fault == index && !healing => {
+            EventKind::FaultTookEffect { fault, receipt } if *fault == number && !healing => {
                 Some((event.t_s, receipt))
             }
-            EventKind::FaultHealed { fault, receipt } if *fault == index && healing => {
+            EventKind::FaultHealed { fault, receipt } if *fault == number && healing => {
                 Some((event.t_s, receipt))
             }
             _ => None,
@@ -260,7 +260,7 @@ fn receipts(run: &RunDirectory, index: usize, fault: &FaultResult) -> String {
         .events
         .iter()
         .filter_map(|event| match &event.kind {
-            EventKind::Canary { fault, receipt } if *fault == index => Some((event.t_s, receipt)),
+            EventKind::Canary { fault, receipt } if *fault == number => Some((event.t_s, receipt)),
             _ => None,
         })
         .collect();
@@ -363,10 +363,10 @@ pub(crate) fn events(run: &RunDirectory) -> String {
 }
 
 /// A fault by its kind and its target.
-fn name_of(run: &RunDirectory, number: usize) -> String {
-    let fault = run.result.faults.get(number);
+fn name_of(run: &RunDirectory, number: FaultId) -> String {
+    let fault = run.result.faults.get(number.index());
     let name = |fault: &FaultResult| format::fault(&fault.kind, " of ", &fault.target);
-    fault.map_or_else(|| format!("fault {number}"), name)
+    fault.map_or_else(|| format!("fault {}", number.index()), name)
 }
 
 /// Whether something of a fault was shown: what to say if it was, if it was not, and after `whether`.
@@ -380,7 +380,7 @@ fn shown(verdict: Verdict, fault: &str, [yes, no, whether]: [&str; 3]) -> String
 
 /// An event in words, with a class of the style sheet for those that matter most.
 fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
-    let name = |fault: &usize| name_of(run, *fault);
+    let name = |fault: &FaultId| name_of(run, *fault);
     match kind {
         EventKind::RunStarted { .. } => ("", "The run starts.".to_owned()),
         EventKind::Progress { what } => ("", what.clone()),

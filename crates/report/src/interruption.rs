@@ -2,6 +2,8 @@
 //!
 //! Owns the phrases that headline, sentences, tables and terminal share. The figures are in the result.
 
+use history::FaultId;
+
 use crate::format;
 use measure::recovery::{Incomparable, SUSTAINED_SECONDS_MIN};
 use results::{FaultLoadResult, FaultResult, RunResult};
@@ -9,8 +11,7 @@ use results::{FaultLoadResult, FaultResult, RunResult};
 /// A load's gap after a fault.
 #[derive(Clone, Copy)]
 pub(crate) struct Gap<'r> {
-    /// From 1.
-    pub(crate) fault_number: usize,
+    pub(crate) number: FaultId,
     pub(crate) fault: &'r FaultResult,
     pub(crate) load: &'r FaultLoadResult,
     pub(crate) gap_s: f64,
@@ -18,12 +19,8 @@ pub(crate) struct Gap<'r> {
 
 /// The longest gap of all faults and loads, as far as they are known.
 pub(crate) fn longest(result: &RunResult) -> Option<Gap<'_>> {
-    let faults = result.faults.iter().enumerate();
-    let gaps = faults.flat_map(|(index, fault)| {
-        fault
-            .loads
-            .iter()
-            .filter_map(move |load| Some(Gap { fault_number: index + 1, fault, load, gap_s: load.gap_s? }))
+    let gaps = FaultId::of_each(&result.faults).flat_map(|(number, fault)| {
+        fault.loads.iter().filter_map(move |load| Some(Gap { number, fault, load, gap_s: load.gap_s? }))
     });
     gaps.max_by(|one, other| one.gap_s.total_cmp(&other.gap_s))
 }
@@ -173,7 +170,7 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
         return text("unknown", "the times without a success were not recorded");
     };
     let of = if result.faults.len() > 1 {
-        format!("fault {} of {}", longest.fault_number, result.faults.len())
+        format!("fault {} of {}", longest.number.ordinal(), result.faults.len())
     } else {
         "the fault".to_owned()
     };

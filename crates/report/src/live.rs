@@ -90,13 +90,13 @@ fn verdicts(run: &RunDirectory) -> String {
         let (name, verdict) = match &event.kind {
             EventKind::Check { name, verdict, .. } => (format!("check {name}"), *verdict),
             EventKind::FaultTookEffect { fault, receipt } => {
-                (format!("fault {} took effect", fault + 1), receipt.verdict)
+                (format!("fault {} took effect", fault.ordinal()), receipt.verdict)
             }
             EventKind::FaultHealed { fault, receipt } => {
-                (format!("fault {} healed", fault + 1), receipt.verdict)
+                (format!("fault {} healed", fault.ordinal()), receipt.verdict)
             }
             EventKind::Canary { fault, receipt } => {
-                (format!("fault {} took what was not synced", fault + 1), receipt.verdict)
+                (format!("fault {} took what was not synced", fault.ordinal()), receipt.verdict)
             }
             _ => continue,
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use history::{KubernetesFacts, PodFacts, PodVolumeFacts, RecoveryPhase};
+use history::{FaultId, KubernetesFacts, PodFacts, PodVolumeFacts, RecoveryPhase};
 use results::{FaultResult, RunResult};
 
 use crate::format;
@@ -65,7 +65,7 @@ fn cluster(facts: &KubernetesFacts) -> String {
 /// The recovery of pods from each fault; empty where nothing of it was seen.
 pub(crate) fn recoveries(result: &RunResult) -> String {
     let mut html = String::new();
-    for (number, fault) in result.faults.iter().enumerate().filter(|(_, fault)| !fault.phases.is_empty()) {
+    for (number, fault) in FaultId::of_each(&result.faults).filter(|(_, fault)| !fault.phases.is_empty()) {
         recovery(&mut html, number, fault);
     }
     if !html.is_empty() {
@@ -79,7 +79,7 @@ pub(crate) fn recoveries(result: &RunResult) -> String {
     html
 }
 
-fn recovery(html: &mut String, number: usize, fault: &FaultResult) {
+fn recovery(html: &mut String, number: FaultId, fault: &FaultResult) {
     let effect_s = fault.took_effect_s.unwrap_or(fault.asked_s);
     let mut moments: Vec<Moment> = fault
         .phases
@@ -98,7 +98,7 @@ fn recovery(html: &mut String, number: usize, fault: &FaultResult) {
         html,
         "<div class=\"item\"><h3>Fault {}: {} <small>{}</small></h3><div class=\"scroll\"><table><thead><tr><th>Phase<th>Of\
          <th class=\"n\">After the fault<th class=\"n\">After the one before</tr></thead><tbody>",
-        number + 1,
+        number.ordinal(),
         escape(&fault.kind),
         escape(&fault.target)
     );

@@ -2,7 +2,7 @@
 //!
 //! Owns when a pass is none. How a verdict comes about is the run's to say; a failure that is claimed stays one.
 
-use history::Verdict;
+use history::{FaultId, Verdict};
 
 use crate::run::RunResult;
 
@@ -23,13 +23,13 @@ fn part_that_did_not_pass(result: &RunResult) -> Option<String> {
     };
     let mut checks = result.checks.iter();
     let mut expectations = result.expectations.iter();
-    let mut faults = result.faults.iter().enumerate();
+    let mut faults = FaultId::of_each(&result.faults);
     checks
         .find_map(|check| told(format!("check {}", check.name), check.verdict))
         .or_else(|| expectations.find_map(|one| told(format!("expectation {}", one.name), one.verdict)))
         .or_else(|| {
             faults.find_map(|(number, fault)| {
-                told(format!("the receipt of fault {}", number + 1), fault.receipt.verdict)
+                told(format!("the receipt of fault {}", number.ordinal()), fault.receipt.verdict)
             })
         })
         .or_else(|| doubt_beside_the_parts(result))

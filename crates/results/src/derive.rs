@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{BASELINE, Event, EventKind, LoadFacts, PhaseFacts, RunFacts, Verdict, WARM_UP};
+use history::{BASELINE, Event, EventKind, FaultId, LoadFacts, PhaseFacts, RunFacts, Verdict, WARM_UP};
 use measure::TimelineRow;
 use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
@@ -188,8 +188,8 @@ fn phase_result(load: &LoadFacts, phase: &PhaseFacts, rows: &[TimelineRow]) -> P
 
 /// Faults by number, from the events about them.
 fn faults(events: &[Event], loads: &[LoadFacts]) -> Vec<FaultResult> {
-    let mut faults: BTreeMap<usize, FaultResult> = BTreeMap::new();
-    let mut answered: BTreeMap<usize, BTreeMap<&str, f64>> = BTreeMap::new();
+    let mut faults: BTreeMap<FaultId, FaultResult> = BTreeMap::new();
+    let mut answered: BTreeMap<FaultId, BTreeMap<&str, f64>> = BTreeMap::new();
     for event in events {
         match &event.kind {
             EventKind::FaultAsked { fault, kind, target, hits, nodes } => {

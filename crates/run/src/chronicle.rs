@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use history::{Event, EventKind, EventSink};
+use history::{Event, EventKind, EventSink, FaultId};
 use load::Clock;
 
 use crate::directory::RunDirectory;
@@ -94,7 +94,7 @@ impl Chronicle {
 
     /// Whether a fault was told to be over, by the schedule or by itself.
     #[must_use]
-    pub fn is_over(&self, fault: usize) -> bool {
+    pub fn is_over(&self, fault: FaultId) -> bool {
         is_over(&self.state().events, fault)
     }
 
@@ -128,7 +128,7 @@ impl EventSink for Chronicle {
     }
 }
 
-fn is_over(events: &[Event], fault: usize) -> bool {
+fn is_over(events: &[Event], fault: FaultId) -> bool {
     let told =
         |kind: &EventKind| matches!(kind, EventKind::FaultHealed { fault: healed, .. } if *healed == fault);
     events.iter().any(|event| told(&event.kind))
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn a_fault_is_over_when_it_itself_was_told_to_be() {
         let receipt = || Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
-        let took_effect = EventKind::FaultTookEffect { fault: 0, receipt: receipt() };
-        let healed = EventKind::FaultHealed { fault: 1, receipt: receipt() };
+        let took_effect = EventKind::FaultTookEffect { fault: FaultId::FIRST, receipt: receipt() };
+        let healed = EventKind::FaultHealed { fault: FaultId::new(1), receipt: receipt() };
         let events = [Event { t_s: 1.0, kind: took_effect }, Event { t_s: 2.0, kind: healed }];
-        assert!(!is_over(&events, 0));
-        assert!(is_over(&events, 1));
+        assert!(!is_over(&events, FaultId::FIRST));
+        assert!(is_over(&events, FaultId::new(1)));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use history::{EventKind, EventSink, Operation, RunFacts};
+use history::{EventKind, EventSink, FaultId, Operation, RunFacts};
 use load::{Batch, FirstSuccess};
 use verdict::{OpenLoopRecord, Recorded};
 
@@ -57,7 +57,7 @@ pub struct Scene {
     /// The phase.
     pub phase: String,
     /// Faults standing, in words.
-    pub standing: BTreeMap<usize, String>,
+    pub standing: BTreeMap<FaultId, String>,
 }
 
 /// The running collector.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
-use history::{EventKind, EventSink, Operation, PhaseFacts};
+use history::{EventKind, EventSink, FaultId, Operation, PhaseFacts};
 use load::{Clock, LoadCpu, LoadHandle};
 use results::EndedEarly;
 use scenario::{Fault, Scenario};
@@ -121,7 +121,7 @@ impl Conductor<'_> {
     /// What the target learns as the clock's zero is known.
     fn beginning<'a>(&'a self, zero: Instant, loads: &'a Arc<Mutex<Vec<LoadHandle>>>) -> Beginning<'a> {
         let marked = loads.clone();
-        let on_effect = Arc::new(move |fault: usize, at_s: f64| {
+        let on_effect = Arc::new(move |fault: FaultId, at_s: f64| {
             for load in marked.lock().unwrap_or_else(PoisonError::into_inner).iter() {
                 load.mark_fault(fault, at_s);
             }
@@ -194,8 +194,9 @@ impl Conductor<'_> {
                     self.chronicle.say_at(timed.at.as_secs_f64(), EventKind::Phase { name, for_s });
                 }
                 Action::Strike { fault } => {
-                    underway.strike(fault, faults[fault]);
-                    let what = format!("{} active", faults[fault].action.kind_name());
+                    let asked = faults[fault.index()];
+                    underway.strike(fault, asked);
+                    let what = format!("{} active", asked.action.kind_name());
                     collector.scene().standing.insert(fault, what);
                 }
                 Action::Heal { fault } => {

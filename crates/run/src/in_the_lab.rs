@@ -8,7 +8,7 @@ use std::time::Duration;
 use engine::Engine;
 use faulting::Faulting;
 use faults::{FaultRecord, Planted};
-use history::EventSink;
+use history::{EventSink, FaultId};
 use load::{LoadCpu, LoadHandle, OnThread};
 use platform::{Datacentre, Platform, VolumeWatch};
 use results::LinkResult;
@@ -122,11 +122,11 @@ struct LabRun {
 }
 
 impl Underway for LabRun {
-    fn strike(&mut self, number: usize, fault: &Fault) {
+    fn strike(&mut self, number: FaultId, fault: &Fault) {
         self.faulting.iter_mut().for_each(|faulting| faulting.strike(number, fault));
     }
 
-    fn heal(&mut self, number: usize) {
+    fn heal(&mut self, number: FaultId) {
         self.faulting.iter_mut().for_each(|faulting| faulting.heal(number));
     }
 

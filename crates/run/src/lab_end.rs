@@ -7,9 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use history::Verdict;
+use history::{FaultId, Verdict};
 use platform::Datacentre;
-use results::RunResult;
+use results::{FaultResult, RunResult};
 
 /// How long processes may take to be gone once their node has no power.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
@@ -26,10 +26,10 @@ pub(crate) enum LabDoubt {
     #[error("the lab stalled during the run")]
     Stalled,
     /// A fault was not shown to have taken effect and to have healed, or took what was synced.
-    #[error("fault {number} ({kind}) has no receipt")]
+    #[error("fault {} ({kind}) has no receipt", fault.ordinal())]
     NoReceipt {
-        /// Its number, from 1.
-        number: usize,
+        /// Which.
+        fault: FaultId,
         /// Its kind.
         kind: String,
     },
@@ -90,10 +90,9 @@ pub(crate) fn end(result: &RunResult, was_interrupted: bool, datacentre: &Datace
 fn of_the_run(result: &RunResult, was_interrupted: bool) -> Vec<LabDoubt> {
     let interrupted = was_interrupted.then_some(LabDoubt::Interrupted);
     let stalled = (!result.lab.stalls.is_empty()).then_some(LabDoubt::Stalled);
-    let faults = result.faults.iter().enumerate();
-    let unshown = faults.filter(|(_, fault)| fault.receipt.verdict != Verdict::Pass || fault.lab_lost_synced);
-    let unshown =
-        unshown.map(|(number, fault)| LabDoubt::NoReceipt { number: number + 1, kind: fault.kind.clone() });
+    let is_unshown = |fault: &FaultResult| fault.receipt.verdict != Verdict::Pass || fault.lab_lost_synced;
+    let unshown = FaultId::of_each(&result.faults).filter(|(_, fault)| is_unshown(fault));
+    let unshown = unshown.map(|(id, fault)| LabDoubt::NoReceipt { fault: id, kind: fault.kind.clone() });
     let failed = result.lab.failed_rollbacks.iter();
     let failed =
         failed.map(|seen| LabDoubt::NotBroughtBack { volume: seen.volume.clone(), why: seen.why.clone() });
@@ -115,7 +114,7 @@ fn processes_left() -> std::io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use history::{LabPart, Receipt, RunFacts, Stall};
-    use results::{FailedRollbackResult, FaultResult, LabResult};
+    use results::{FailedRollbackResult, LabResult};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use faults::FaultRecord;
-use history::RecoveryStep;
+use history::{FaultId, RecoveryStep};
 use load::{Batch, Clock, LoadCpu, LoadHandle, LoadPlan, OnThread};
 use results::LinkResult;
 use scenario::{Fault, Scenario};
@@ -93,16 +93,16 @@ pub(crate) struct Beginning<'a> {
     /// Their names.
     pub(crate) load_names: Vec<String>,
     /// Called once it is shown that a fault took effect: number and time.
-    pub(crate) on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+    pub(crate) on_effect: Arc<dyn Fn(FaultId, f64) + Send + Sync>,
 }
 
 /// A run under way, from the target's side; the methods are called in this order.
 pub(crate) trait Underway {
     /// Strikes a fault.
-    fn strike(&mut self, number: usize, fault: &Fault);
+    fn strike(&mut self, number: FaultId, fault: &Fault);
 
     /// Heals a fault, if it stands.
-    fn heal(&mut self, number: usize);
+    fn heal(&mut self, number: FaultId);
 
     /// The schedule is over, or was broken off.
     ///
@@ -133,5 +133,5 @@ pub(crate) struct Found {
     /// What was seen of mirrored volumes, by the node's number.
     pub(crate) volumes: BTreeMap<usize, Seen>,
     /// How pods recovered, by the fault's number.
-    pub(crate) recoveries: BTreeMap<usize, Vec<RecoveryStep>>,
+    pub(crate) recoveries: BTreeMap<FaultId, Vec<RecoveryStep>>,
 }

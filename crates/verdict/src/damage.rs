@@ -4,7 +4,7 @@
 //! known. What a gap, a low second and a recovery are is [`measure::recovery`]'s business.
 
 use faults::FaultRecord;
-use history::{AgentFacts, BASELINE};
+use history::{AgentFacts, BASELINE, FaultId};
 use load::{Asked, FirstSuccess, LoadPlan};
 use measure::Wait;
 use measure::recovery::{self, Baseline, Incomparable, LoadRecord, Second, Struck, Window};
@@ -101,7 +101,7 @@ pub(crate) fn windows(shown: &Shown) -> Vec<Option<Window>> {
 
 /// What fault `number` did to each load; nothing where it took no effect.
 pub(crate) fn by_load(
-    (number, fault): (usize, &FaultRecord),
+    (number, fault): (FaultId, &FaultRecord),
     window: Option<Window>,
     loads: &[LoadSeries],
     shown: &Shown,
@@ -157,7 +157,7 @@ pub(crate) fn by_load(
 /// faults are healed by then.
 fn first_success(
     recorded: &[(String, FirstSuccess)],
-    (number, load): (usize, &str),
+    (number, load): (FaultId, &str),
     ended_s: f64,
 ) -> Option<f64> {
     let of_fault = recorded.iter().find(|(name, first)| name == load && first.fault == number);
@@ -208,9 +208,11 @@ mod tests {
 
     #[test]
     fn what_succeeds_after_the_faults_were_healed_at_the_end_is_no_recovery() {
-        let first = |fault, at_s| ("tpcb".to_owned(), FirstSuccess { fault, at_s, after_s: 29.98 });
+        let first = |fault, at_s| {
+            ("tpcb".to_owned(), FirstSuccess { fault: FaultId::new(fault), at_s, after_s: 29.98 })
+        };
         let recorded = [first(0, 45.25), first(1, 44.75)];
-        let of = |load, number| first_success(&recorded, (number, load), 45.0);
+        let of = |load, fault| first_success(&recorded, (FaultId::new(fault), load), 45.0);
         assert_eq!((of("tpcb", 0), of("tpcb", 1), of("ledger", 1)), (None, Some(29.98), None));
     }
 

@@ -3,7 +3,7 @@
 //! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
 use faults::{FaultRecord, Finding, ReceiptOf, Struck};
-use history::{AgentFacts, Receipt, Verdict};
+use history::{AgentFacts, FaultId, Receipt, Verdict};
 use measure::recovery::Window;
 use results::losses::LostWrites;
 use results::{FaultLoadResult, FaultResult, RecoveryResult};
@@ -26,7 +26,7 @@ pub(crate) fn fault_results(
 ) -> Vec<FaultResult> {
     let (series, windows) = (damage::series(planned, shown, agents), damage::windows(shown));
     let active: Vec<Option<Active>> = shown.faults.iter().map(Active::of).collect();
-    let result = |(number, (fault, window)): (usize, (&FaultRecord, &Option<Window>))| {
+    let result = |(number, (fault, window)): (FaultId, (&FaultRecord, &Option<Window>))| {
         let loads = damage::by_load((number, fault), *window, &series, shown);
         let lost_writes = lost.to_fault(number, &active);
         FaultResult {
@@ -57,7 +57,7 @@ pub(crate) fn fault_results(
             loads,
         }
     };
-    shown.faults.iter().zip(&windows).enumerate().map(result).collect()
+    FaultId::of_each(shown.faults.iter().zip(&windows)).map(result).collect()
 }
 
 /// Whether any load was interrupted; that none was takes all of them to be known.
@@ -130,8 +130,8 @@ impl Active {
 impl Lost {
     /// The part that is laid to one fault that took effect: absent where the lost writes are not known one by one, so
     /// that several faults would have to share a count, and where none of the known ones is laid to it and there may be more.
-    fn to_fault(&self, number: usize, active: &[Option<Active>]) -> Option<LostWrites> {
-        let (count, _) = (self.count?, active.get(number).copied().flatten()?);
+    fn to_fault(&self, number: FaultId, active: &[Option<Active>]) -> Option<LostWrites> {
+        let (count, _) = (self.count?, active.get(number.index()).copied().flatten()?);
         if count.known() != self.known.len() as u64 {
             return (active.iter().flatten().count() == 1).then_some(count);
         }
@@ -146,10 +146,10 @@ impl Lost {
 /// A lost write is laid to the fault that was active when it was acknowledged, of several to the latest. One acknowledged
 /// while none was active is laid to the next, because a failover loses what was acknowledged just before it; one
 /// acknowledged after all of them, to the last.
-fn lost_to(number: usize, active: &[Option<Active>], lost: &[check::LostWrite]) -> u64 {
-    let known: Vec<(usize, Active)> =
-        active.iter().enumerate().filter_map(|(number, active)| Some((number, (*active)?))).collect();
-    let earlier = |a: &&(usize, Active), b: &&(usize, Active)| a.1.from_s.total_cmp(&b.1.from_s);
+fn lost_to(number: FaultId, active: &[Option<Active>], lost: &[check::LostWrite]) -> u64 {
+    let known: Vec<(FaultId, Active)> =
+        FaultId::of_each(active).filter_map(|(number, active)| Some((number, (*active)?))).collect();
+    let earlier = |a: &&(FaultId, Active), b: &&(FaultId, Active)| a.1.from_s.total_cmp(&b.1.from_s);
     let culprit = |at_s: f64| {
         let during = known.iter().filter(|(_, active)| active.from_s <= at_s && at_s <= active.to_s);
         let next = known.iter().filter(|(_, active)| active.from_s >= at_s);
@@ -163,6 +163,8 @@ fn lost_to(number: usize, active: &[Option<Active>], lost: &[check::LostWrite]) 
 mod tests {
     use super::*;
 
+    const SECOND: FaultId = FaultId::new(1);
+
     fn lost(completed_s: f64) -> check::LostWrite {
         check::LostWrite { value: 1, load: "l".into(), client: 1, invoked_s: 0.0, completed_s, node: None }
     }
@@ -175,49 +177,49 @@ mod tests {
     fn a_lost_write_is_laid_to_the_fault_during_which_it_was_acknowledged() {
         let faults = [active(10.0, 15.0), None, active(20.0, f64::INFINITY)];
         let writes = [lost(10.0), lost(11.0), lost(15.0), lost(20.5), lost(30.0)];
-        assert_eq!(lost_to(0, &faults, &writes), 3);
-        assert_eq!(lost_to(1, &faults, &writes), 0);
-        assert_eq!(lost_to(2, &faults, &writes), 2);
+        assert_eq!(lost_to(FaultId::FIRST, &faults, &writes), 3);
+        assert_eq!(lost_to(SECOND, &faults, &writes), 0);
+        assert_eq!(lost_to(FaultId::new(2), &faults, &writes), 2);
     }
 
     #[test]
     fn a_lost_write_of_no_fault_is_laid_to_the_next_or_to_the_last() {
         let faults = [active(10.0, 15.0), active(20.0, 25.0)];
         let writes = [lost(5.0), lost(9.9), lost(16.0), lost(26.0)];
-        assert_eq!(lost_to(0, &faults, &writes), 2);
-        assert_eq!(lost_to(1, &faults, &writes), 2);
+        assert_eq!(lost_to(FaultId::FIRST, &faults, &writes), 2);
+        assert_eq!(lost_to(SECOND, &faults, &writes), 2);
     }
 
     #[test]
     fn of_two_active_faults_the_later_one_has_the_lost_write() {
         let faults = [active(10.0, 30.0), active(20.0, 25.0)];
         let writes = [lost(12.0), lost(21.0), lost(26.0)];
-        assert_eq!(lost_to(0, &faults, &writes), 2);
-        assert_eq!(lost_to(1, &faults, &writes), 1);
+        assert_eq!(lost_to(FaultId::FIRST, &faults, &writes), 2);
+        assert_eq!(lost_to(SECOND, &faults, &writes), 1);
     }
 
     #[test]
     fn losses_that_are_only_counted_are_laid_to_the_only_fault_or_to_none() {
         let (first, second) = (active(10.0, 15.0), active(20.0, 25.0));
         let counted = Lost { count: Some(LostWrites::Exactly(7)), known: Vec::new() };
-        assert_eq!(counted.to_fault(0, &[first, None]), Some(LostWrites::Exactly(7)));
-        assert_eq!(counted.to_fault(1, &[first, None]), None);
-        assert_eq!(counted.to_fault(0, &[first, second]), None);
+        assert_eq!(counted.to_fault(FaultId::FIRST, &[first, None]), Some(LostWrites::Exactly(7)));
+        assert_eq!(counted.to_fault(SECOND, &[first, None]), None);
+        assert_eq!(counted.to_fault(FaultId::FIRST, &[first, second]), None);
         let none = Lost { count: Some(LostWrites::Exactly(0)), known: Vec::new() };
-        assert_eq!(none.to_fault(1, &[first, second]), Some(LostWrites::Exactly(0)));
+        assert_eq!(none.to_fault(SECOND, &[first, second]), Some(LostWrites::Exactly(0)));
         let open = Lost { count: None, known: Vec::new() };
-        assert_eq!(open.to_fault(0, &[first]), None);
+        assert_eq!(open.to_fault(FaultId::FIRST, &[first]), None);
     }
 
     #[test]
     fn of_losses_that_may_be_more_a_fault_has_at_least_its_share_and_never_none() {
         let (first, second) = (active(10.0, 15.0), active(20.0, 25.0));
         let counted = Lost { count: Some(LostWrites::AtLeast(7)), known: Vec::new() };
-        assert_eq!(counted.to_fault(0, &[first, None]), Some(LostWrites::AtLeast(7)));
-        assert_eq!(counted.to_fault(0, &[first, second]), None);
+        assert_eq!(counted.to_fault(FaultId::FIRST, &[first, None]), Some(LostWrites::AtLeast(7)));
+        assert_eq!(counted.to_fault(FaultId::FIRST, &[first, second]), None);
         let known = Lost { count: Some(LostWrites::AtLeast(1)), known: vec![lost(12.0)] };
-        assert_eq!(known.to_fault(0, &[first, second]), Some(LostWrites::AtLeast(1)));
-        assert_eq!(known.to_fault(1, &[first, second]), None);
+        assert_eq!(known.to_fault(FaultId::FIRST, &[first, second]), Some(LostWrites::AtLeast(1)));
+        assert_eq!(known.to_fault(SECOND, &[first, second]), None);
     }
 
     fn seen(of: ReceiptOf, what: &str) -> (ReceiptOf, Receipt) {

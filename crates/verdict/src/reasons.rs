@@ -2,7 +2,7 @@
 //!
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
-use history::{Stall, Verdict};
+use history::{FaultId, Stall, Verdict};
 use results::RunResult;
 
 use crate::mostly_errors::mostly_errors;
@@ -26,7 +26,7 @@ pub(crate) fn verdict(
     faults_and_links(result, &mut parts);
     match interrupted {
         Some(_) => {}
-        None => parts.extend((result.faults.len()..scheduled).map(never_struck)),
+        None => parts.extend((result.faults.len()..scheduled).map(FaultId::new).map(never_struck)),
     }
     if let Some(why) = untold {
         parts.push((Verdict::Unknown, format!("the recording is incomplete: {why}")));
@@ -90,18 +90,19 @@ fn all_that_held(result: &RunResult) -> String {
 }
 
 /// A fault of the schedule of which the run has no record: what it was to show was not shown.
-fn never_struck(number: usize) -> (Verdict, String) {
-    (Verdict::Unknown, format!("fault {} of the schedule was never struck", number + 1))
+fn never_struck(number: FaultId) -> (Verdict, String) {
+    (Verdict::Unknown, format!("fault {} of the schedule was never struck", number.ordinal()))
 }
 
 /// What has no receipt.
 fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
-    for (number, fault) in result.faults.iter().enumerate() {
+    for (number, fault) in FaultId::of_each(&result.faults) {
         // A fault that did not happen proves nothing about the database, neither way.
         let doubt = if fault.receipt.verdict == Verdict::Pass { Verdict::Pass } else { Verdict::Unknown };
         let (kind, target) = (&fault.kind, &fault.target);
         let evidence = fault.receipt.evidence.join("; ");
-        parts.push((doubt, format!("fault {} ({kind}, {target}) has no receipt: {evidence}", number + 1)));
+        let number = number.ordinal();
+        parts.push((doubt, format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")));
     }
     if let Some(links) = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail) {
         let evidence = links.evidence.join("; ");

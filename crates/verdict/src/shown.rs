@@ -7,7 +7,7 @@ use std::path::Path;
 
 use capabilities::Isolation;
 use faults::FaultRecord;
-use history::{FirstError, Interference, Receipt, RecoveryStep, RunFacts, Stall};
+use history::{FaultId, FirstError, Interference, Receipt, RecoveryStep, RunFacts, Stall};
 use load::{FirstSuccess, LoadPlan};
 use measure::{Histogram, Timeline, Wait};
 use results::{EndedEarly, KernelPathResult, LinkResult, ModelledSyncsResult, VolumeResult};
@@ -53,7 +53,7 @@ pub struct Shown {
     /// What each link of the site carried.
     pub links: Vec<LinkResult>,
     /// How the cluster recovered from each fault, by the fault's number; Kubernetes tells of it.
-    pub recoveries: BTreeMap<usize, Vec<RecoveryStep>>,
+    pub recoveries: BTreeMap<FaultId, Vec<RecoveryStep>>,
     /// The lab's own facts; none for a cluster that exists.
     pub lab: Option<LabShown>,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent::Merger;
-use history::{Action, ErrorClass, Operation, Outcome};
+use history::{Action, ErrorClass, FaultId, Operation, Outcome};
 use load::{Batch, FirstSuccess};
 use measure::{Recorder, Timeline, Waits};
 
@@ -165,11 +165,15 @@ fn blank(second: u64) -> Batch {
 
 #[test]
 fn the_first_success_after_a_fault_is_the_first_of_any_agent_and_told_when_none_can_be_earlier() {
-    let first = |at_s| FirstSuccess { fault: 0, at_s, after_s: at_s - 2.0 };
+    let fault = FaultId::FIRST;
+    let first = |at_s| FirstSuccess { fault, at_s, after_s: at_s - 2.0 };
     let mut merger = Merger::new(LOAD, 2);
-    merger.mark(0);
-    let marked =
-        |second, first_success: Vec<FirstSuccess>| Batch { marked: vec![0], first_success, ..blank(second) };
+    merger.mark(fault);
+    let marked = |second, first_success: Vec<FirstSuccess>| Batch {
+        marked: vec![fault],
+        first_success,
+        ..blank(second)
+    };
     merger.take(0, marked(0, vec![]));
     merger.take(1, blank(0));
     merger.take(0, Batch { first_success: vec![first(4.5)], ..blank(1) });

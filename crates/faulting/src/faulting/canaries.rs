@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use history::{EventKind, Receipt};
+use history::{EventKind, FaultId, Receipt};
 use platform::Vm;
 use storage::{Excuse, Excused, Tell};
 
@@ -15,19 +15,19 @@ use crate::disk_looks::judge::defect_in_words;
 
 impl Faulting {
     /// Plants marks on the volumes of all VMs that are about to lose their power, all at once.
-    pub(super) fn plant_canaries(&self, number: usize, vms: &[usize]) {
+    pub(super) fn plant_canaries(&self, number: FaultId, vms: &[usize]) {
         self.on_all_at_once(number, vms, Vm::plant_canary);
     }
 
     /// Plants marks on the volumes of VMs that a fault of disks or of the network is about to hold up, all at once: while it
     /// stands none may be written, and a power-off that skips the rollback on just these volumes would go unseen.
-    pub(super) fn plant_canaries_early(&self, number: usize, vms: &[usize]) {
+    pub(super) fn plant_canaries_early(&self, number: FaultId, vms: &[usize]) {
         if !self.prevented {
             self.on_all_at_once(number, vms, Vm::plant_canary_early);
         }
     }
 
-    fn on_all_at_once(&self, number: usize, vms: &[usize], plant: fn(&Vm, Excuse, Tell)) {
+    fn on_all_at_once(&self, number: FaultId, vms: &[usize], plant: fn(&Vm, Excuse, Tell)) {
         std::thread::scope(|scope| {
             for vm in vms.iter().copied() {
                 let (excuse, tell) = (self.excuse_of(vm), self.canary_teller(number));
@@ -75,12 +75,12 @@ impl Faulting {
         })
     }
 
-    pub(super) fn canary_teller(&self, number: usize) -> Tell {
+    pub(super) fn canary_teller(&self, number: FaultId) -> Tell {
         let (records, events) = (self.records.clone(), self.events.clone());
         Arc::new(move |finding| {
             let receipt = Receipt { verdict: finding.verdict, evidence: vec![finding.sentence.clone()] };
             events.say(EventKind::Canary { fault: number, receipt });
-            lock(&records)[number].findings.push(finding);
+            lock(&records).of(number).findings.push(finding);
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clock::{Rate, Shift};
 use faults::Struck;
-use history::{Receipt, Verdict};
+use history::{FaultId, Receipt, Verdict};
 use lab::node_clock::machine_ns;
 use scenario::{ClockFault, ClockTarget, Fault};
 
@@ -21,7 +21,7 @@ struct StandingClock {
 }
 
 impl StandingFault for StandingClock {
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, _: bool) {
         self.over.store(true, Ordering::Release);
         let stood = together(self.onlookers.iter().map(|onlooker| onlooker.look_while_wrong(&self.wrong)));
         let steps_ns: Vec<i64> = self.onlookers.iter().map(|onlooker| self.set_right(onlooker)).collect();
@@ -47,7 +47,7 @@ impl StandingClock {
         let Some(clock) = onlooker.vm.clock() else { return 0 };
         let ahead_ns = || clock.shift().offset_ns_at(machine_ns());
         let before_ns = ahead_ns();
-        clock.lift(self.wrong.fault);
+        clock.lift(self.wrong.fault.index());
         before_ns - ahead_ns()
     }
 }
@@ -71,7 +71,7 @@ fn together(receipts: impl Iterator<Item = Receipt>) -> Receipt {
 
 impl Faulting {
     /// Lets a node's clock go wrong.
-    pub(super) fn strike_clock(&mut self, number: usize, fault: &Fault, action: &ClockFault) {
+    pub(super) fn strike_clock(&mut self, number: FaultId, fault: &Fault, action: &ClockFault) {
         let deviation = action.deviation;
         let words = Some(deviation.written()).filter(|words| !words.is_empty());
         let words = words.map(|words| format!(" ({words})")).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Faulting {
         let shift = Shift::jump(deviation.jump_ns()).and(Shift::running_away(rate, true_ns));
         let clocks = onlookers.iter().filter_map(|onlooker| onlooker.vm.clock());
         if !self.prevented {
-            clocks.for_each(|clock| clock.impose(number, shift));
+            clocks.for_each(|clock| clock.impose(number.index(), shift));
         }
         let (wrong, over) = (WrongClock { fault: number, shift }, Arc::<AtomicBool>::default());
         let standing =

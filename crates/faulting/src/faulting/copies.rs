@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use disk::mirror::Acknowledge;
+use history::FaultId;
 use lab::canary::{self, Mark, Marks, Seen};
 use scenario::node_name;
 use storage::MirroredDisk;
@@ -79,7 +80,7 @@ impl Faulting {
     }
 
     /// Looks for the marks on copies that have just lost their power.
-    pub(super) fn look_at_copies(&self, number: usize, copies: Vec<OnCopy>) {
+    pub(super) fn look_at_copies(&self, number: FaultId, copies: Vec<OnCopy>) {
         for OnCopy { vm, component, in_words, planted } in copies {
             let vm = &self.datacentre.vms[vm];
             let marks = match planted {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use disk::{DefectEffects, DefectGuard, Disk};
 use faults::{Role, pick};
-use history::{Receipt, Verdict};
+use history::{FaultId, Receipt, Verdict};
 use platform::Datacentre;
 use scenario::node_name;
 use scenario::{DiskDefect, DiskFault, DiskTarget, Fault, FaultTarget};
@@ -39,7 +39,7 @@ struct StandingDisk {
 }
 
 impl StandingFault for StandingDisk {
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, _: bool) {
         faulting.mend_disk(number, *self);
     }
 
@@ -63,7 +63,7 @@ impl Faulting {
     /// Strikes a disk.
     pub(super) fn strike_disk(
         &mut self,
-        number: usize,
+        number: FaultId,
         fault: &Fault,
         DiskFault { target, defect }: &DiskFault,
     ) {
@@ -83,8 +83,8 @@ impl Faulting {
         let mut subject = Subject { probed, defect: defect.clone(), place: Place::NEXT };
         let before = subject.look_before(&self.datacentre.disks, &self.imposed);
         let parts = self.parts_on(&struck);
-        let impose =
-            || (!self.prevented).then(|| disk.impose(made(defect, self.seed.wrapping_add(number as u64))));
+        let seed = self.seed.wrapping_add(number.index() as u64);
+        let impose = || (!self.prevented).then(|| disk.impose(made(defect, seed)));
         let (place, guard) = self.imposed.impose(defect, &struck, impose);
         subject.place = place;
         let remembered = self.forget_what_was_read(defect, &record.vms);
@@ -126,7 +126,7 @@ impl Faulting {
     }
 
     /// Clears a disk fault.
-    fn mend_disk(&mut self, number: usize, mut standing: StandingDisk) {
+    fn mend_disk(&mut self, number: FaultId, mut standing: StandingDisk) {
         standing.ended.store(true, Ordering::Release);
         // Cleared before anybody looks.
         self.imposed.clear(standing.subject.place, || drop(standing.guard.take()));
@@ -186,7 +186,7 @@ impl Faulting {
     }
 
     /// The disk that is meant now.
-    fn disk_of(&self, number: usize, target: &DiskTarget) -> Option<Struck> {
+    fn disk_of(&self, number: FaultId, target: &DiskTarget) -> Option<Struck> {
         let disks = &self.datacentre.disks;
         match target {
             DiskTarget::Named { host, disk } => disks.named(&format!("{host}/{disk}")),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Lie, Struck};
+use history::FaultId;
 use lab::memory_groups::MemoryMeter;
 use platform::{Holder, Vm};
 use scenario::{Fault, PressureFault};
@@ -34,7 +35,7 @@ struct StandingSqueeze {
 }
 
 impl StandingFault for StandingSqueeze {
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, _: bool) {
         let mut stood = self.squeezed.judge(self.began, self.vm.memory_meter());
         let (has_others, begun) =
             (self.vm.has_other_holds_on_memory(self.holder), self.vm.holds_on_memory_begun());
@@ -81,7 +82,7 @@ impl Drop for StandingSqueeze {
 
 impl Faulting {
     /// Takes a share of a node's memory.
-    pub(super) fn squeeze(&mut self, number: usize, fault: &Fault, action: &PressureFault, share: f64) {
+    pub(super) fn squeeze(&mut self, number: FaultId, fault: &Fault, action: &PressureFault, share: f64) {
         let target = format!("{} (memory {:.0} %)", action.node, share * 100.0);
         let mut record = self.record(fault, target);
         let Some(node) = self.node_of(number, action.node) else {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faults::{ReceiptOf, Struck};
-use history::{MigrationFacts, Receipt, Verdict};
+use history::{FaultId, MigrationFacts, Receipt, Verdict};
 use platform::{MigrationOrder, NotMigrated};
 use scenario::{Fault, MigrationFault};
 
@@ -25,15 +25,15 @@ struct StandingMigration {
 }
 
 impl StandingFault for StandingMigration {
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool) {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, in_a_hurry: bool) {
         self.called_off.after(if in_a_hurry { Duration::ZERO } else { FINISHED_WITHIN });
         if let Some(look) = self.guest_clock.and_then(|clock| clock.set_right()) {
             let records = faulting.records.clone();
             // Whoever is to look may get no thread, or not come to an end.
-            take_of_clock(&mut lock(&records)[number].receipts, not_looked_at());
+            take_of_clock(&mut lock(&records).of(number).receipts, not_looked_at());
             faulting.in_background(move || {
                 let receipt = look();
-                take_of_clock(&mut lock(&records)[number].receipts, receipt);
+                take_of_clock(&mut lock(&records).of(number).receipts, receipt);
             });
         }
     }
@@ -45,7 +45,7 @@ impl StandingFault for StandingMigration {
 
 impl Faulting {
     /// Has a node moved.
-    pub(super) fn strike_migration(&mut self, number: usize, fault: &Fault, action: &MigrationFault) {
+    pub(super) fn strike_migration(&mut self, number: FaultId, fault: &Fault, action: &MigrationFault) {
         let to = action.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
         let mut record = self.record(fault, format!("{}{to}", action.node));
         let vm = self.node_of(number, action.node);
@@ -87,7 +87,7 @@ impl Faulting {
                     let mut receipt = looks.judge_move();
                     receipt.evidence.push(copied_in_words(&facts));
                     receipt.evidence.extend(connections_in_words(&facts));
-                    lock(&records)[number].mended_s = Some(facts.ended_s);
+                    lock(&records).of(number).mended_s = Some(facts.ended_s);
                     told(number, Some(facts.began_s), receipt);
                     healed(number, facts.ended_s, looks.judge_return(ANSWER_AFTER));
                 }
@@ -99,7 +99,7 @@ impl Faulting {
 }
 
 impl Faulting {
-    fn guest_clock(&self, number: usize, vm: usize) -> Arc<GuestClock> {
+    fn guest_clock(&self, number: FaultId, vm: usize) -> Arc<GuestClock> {
         let other = self.datacentre.vms_on().into_iter().find(|other| *other != vm);
         let other = other.map(|other| self.datacentre.vms[other].clone());
         Arc::new(GuestClock::new(self.datacentre.vms[vm].clone(), other, number))

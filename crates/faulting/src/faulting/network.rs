@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fabric::{Block, FabricError, Path, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
 use faults::{FaultRecord, Struck};
-use history::EventKind;
+use history::{EventKind, FaultId};
 use paper::RequestedNetwork;
 use paper::network::{conditions_in_words, conditions_rule};
 use scenario::{
@@ -53,7 +53,7 @@ enum Imposed {
 }
 
 impl StandingFault for StandingNetwork {
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, _: bool) {
         faulting.mend_network(number, *self);
     }
 
@@ -103,7 +103,7 @@ fn block(answer: BlockAnswer) -> Block {
 
 impl Faulting {
     /// Strikes with a network fault.
-    pub(super) fn strike_network(&mut self, number: usize, fault: &Fault, action: NetworkAction<'_>) {
+    pub(super) fn strike_network(&mut self, number: FaultId, fault: &Fault, action: NetworkAction<'_>) {
         let Some((directions, rules)) = self.enter_network(number, fault, action) else { return };
         self.plant_canaries_early(number, &self.vms_with_copies());
         let stations = self.stations_for(&directions);
@@ -151,7 +151,7 @@ impl Faulting {
     }
 
     /// Enters a network fault into the record: what it is about and what is to be imposed. `None` when it is aimed at nothing.
-    fn enter_network(&mut self, number: usize, fault: &Fault, action: NetworkAction<'_>) -> Option<Plan> {
+    fn enter_network(&mut self, number: FaultId, fault: &Fault, action: NetworkAction<'_>) -> Option<Plan> {
         let target = in_words(action) + &fault.flap.map(in_turns).unwrap_or_default();
         let mut record = FaultRecord { comes_and_goes: fault.flap.is_some(), ..self.record(fault, target) };
         let planned = self.plan(number, action);
@@ -161,7 +161,8 @@ impl Faulting {
             return None;
         };
         for rule in &mut rules {
-            rule.name = Some(format!("{} -> {} in fault {}", named(&rule.from), named(&rule.to), number + 1));
+            let (from, to) = (named(&rule.from), named(&rule.to));
+            rule.name = Some(format!("{from} -> {to} in fault {}", number.ordinal()));
         }
         let nodes: Vec<Path> = self.datacentre.vms_on().into_iter().map(|vm| self.vm_path(vm)).collect();
         record.struck = Struck::directions(&directions, &nodes);
@@ -177,7 +178,7 @@ impl Faulting {
     }
 
     /// Lifts a network fault.
-    fn mend_network(&mut self, number: usize, mut standing: StandingNetwork) {
+    fn mend_network(&mut self, number: FaultId, mut standing: StandingNetwork) {
         let watched = standing.watched.clone();
         // Whatever was sent has been decided on before the fault is lifted: the answer to the count comes after it.
         watched.probing.pause();
@@ -222,7 +223,10 @@ impl Faulting {
 
     /// Measures the round trips between all places and tells of them, unless the network has been changed meanwhile:
     /// such figures belong to no moment.
-    fn matrix_teller(&self, number: usize) -> impl Fn(&str, &[Station], &RequestedNetwork) + Send + 'static {
+    fn matrix_teller(
+        &self,
+        number: FaultId,
+    ) -> impl Fn(&str, &[Station], &RequestedNetwork) + Send + 'static {
         let (events, changes) = (self.events.clone(), self.network_changes.clone());
         let begun = changes.load(Ordering::Acquire);
         move |what, stations, asked| {
@@ -231,7 +235,7 @@ impl Faulting {
             }
             let pairs = matrix(stations, asked);
             if changes.load(Ordering::Acquire) == begun {
-                let occasion = format!("fault {} {what}", number + 1);
+                let occasion = format!("fault {} {what}", number.ordinal());
                 events.say(EventKind::RoundTrips { occasion, pairs });
             }
         }
@@ -306,7 +310,7 @@ impl Faulting {
 
     /// The directions a fault concerns, for people and probes, and the rules to impose. `None` when a role it is aimed
     /// at is nobody's now.
-    fn plan(&self, number: usize, action: NetworkAction<'_>) -> Option<Plan> {
+    fn plan(&self, number: FaultId, action: NetworkAction<'_>) -> Option<Plan> {
         let path = |target: &FaultTarget| self.path_of(target, number);
         match action {
             NetworkAction::Conditions(NetworkFault { directions, conditions }) => {
@@ -345,12 +349,12 @@ impl Faulting {
         }
     }
 
-    fn split(&self, split: &Split, number: usize) -> Vec<(Path, Path)> {
+    fn split(&self, split: &Split, number: FaultId) -> Vec<(Path, Path)> {
         let pairs = blocked(split, &self.datacentre.vms_on(), self.seed, number);
         pairs.into_iter().map(|(from, to)| (self.vm_path(from), self.vm_path(to))).collect()
     }
 
-    fn path_of(&self, target: &FaultTarget, number: usize) -> Option<Path> {
+    fn path_of(&self, target: &FaultTarget, number: FaultId) -> Option<Path> {
         match target {
             FaultTarget::Place(place) => Some(place.path.clone()),
             FaultTarget::Leader(level)

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use faults::{FaultRecord, Finding, Struck};
-use history::{EventKind, Receipt, Verdict};
+use history::{EventKind, FaultId, Receipt, Verdict};
 use lab::probe::NodeNamespaces;
 use platform::PowerOff;
 use scenario::{Fault, PowerOffFault, node_name};
@@ -25,7 +25,7 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// Hosts that another fault gave power while this one kept them without.
 struct Early {
     /// The other, by number.
-    by: usize,
+    by: FaultId,
     hosts: Vec<usize>,
     at: Instant,
 }
@@ -41,7 +41,7 @@ struct StandingPowerOff {
 }
 
 impl StandingFault for StandingPowerOff {
-    fn gets_power(&mut self, by: usize, hosts: &[usize]) {
+    fn gets_power(&mut self, by: FaultId, hosts: &[usize]) {
         let early: Vec<usize> = self.hosts.iter().copied().filter(|host| hosts.contains(host)).collect();
         if self.early.is_none() && !early.is_empty() {
             self.early = Some(Early { by, hosts: early, at: Instant::now() });
@@ -50,7 +50,7 @@ impl StandingFault for StandingPowerOff {
 
     /// Hosts that another standing fault holds down are given power as well: the later word counts, and the other's receipt says
     /// that it ended before its time.
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool) {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, in_a_hurry: bool) {
         let name = |host: &usize| faulting.datacentre.hosts[*host].name();
         let early = self.early.as_ref().and_then(|early| ended_early(early, early.at.elapsed(), name));
         early.into_iter().for_each(|stood| faulting.stood_teller()(number, stood));
@@ -84,7 +84,7 @@ impl StandingFault for StandingPowerOff {
 
 impl Faulting {
     /// Strikes hosts with a power-off.
-    pub(super) fn strike_power(&mut self, number: usize, fault: &Fault, action: &PowerOffFault) {
+    pub(super) fn strike_power(&mut self, number: FaultId, fault: &Fault, action: &PowerOffFault) {
         let hosts = self.hosts_of(&action.target, number);
         let vms: Vec<usize> = self
             .datacentre
@@ -114,7 +114,7 @@ impl Faulting {
     }
 
     /// `is_looking` is hung up when the hosts' silence has been listened for.
-    fn cut_power(&mut self, number: usize, record: &FaultRecord, is_looking: Sender<()>) {
+    fn cut_power(&mut self, number: FaultId, record: &FaultRecord, is_looking: Sender<()>) {
         let Some(observer) = Observer::new(&self.datacentre, self.longest_delay) else { return };
         let before = observer.look_before(&observer.subjects(&record.hosts, &record.vms));
         let dying = self.datacentre.vms_dying_with(&record.hosts);
@@ -168,19 +168,19 @@ impl Faulting {
     }
 
     /// Their volumes were rolled back like those of the hosts' own nodes, so the receipt has to show the same of them.
-    fn note_who_died_elsewhere(&self, number: usize, record: &FaultRecord, died: &[usize]) {
+    fn note_who_died_elsewhere(&self, number: FaultId, record: &FaultRecord, died: &[usize]) {
         let elsewhere = died.iter().copied().filter(|vm| !record.vms.contains(vm));
-        lock(&self.records)[number].vms_elsewhere = elsewhere.collect();
+        lock(&self.records).of(number).vms_elsewhere = elsewhere.collect();
     }
 
     /// A volume that could not be brought back to what was durable is wrong by the lab's doing, and what its database lacks
     /// may be wrong with it.
-    fn note_what_stayed(&self, number: usize, record: &FaultRecord, died: &[usize]) {
+    fn note_what_stayed(&self, number: FaultId, record: &FaultRecord, died: &[usize]) {
         let in_doubt = self.losses(record, died).into_iter().filter(|(verdict, _)| *verdict != Verdict::Pass);
         let findings: Vec<Finding> = in_doubt
             .map(|(verdict, sentence)| Finding { node: None, verdict, sentence, lab_lost_synced: true })
             .collect();
-        lock(&self.records)[number].findings.extend(findings);
+        lock(&self.records).of(number).findings.extend(findings);
     }
 
     /// What a power-off took from the volumes of these nodes and from components on its hosts.
@@ -196,7 +196,7 @@ impl Faulting {
 /// What is to be said of a fault whose hosts another gave power so long before it was healed itself.
 fn ended_early(early: &Early, before: Duration, name: impl Fn(&usize) -> String) -> Option<Receipt> {
     let names: Vec<String> = early.hosts.iter().map(name).collect();
-    let (by, before_s) = (early.by + 1, before.as_secs_f64());
+    let (by, before_s) = (early.by.ordinal(), before.as_secs_f64());
     let what =
         || format!("fault {by} gave {} power {before_s:.1} s before this one was healed", names.join(", "));
     (before > AT_ONCE).then(|| Receipt { verdict: Verdict::Unknown, evidence: vec![what()] })
@@ -215,11 +215,11 @@ mod tests {
             early: None,
         };
         let mut apart = standing(&[3, 4]);
-        apart.gets_power(0, &[1, 2]);
+        apart.gets_power(FaultId::FIRST, &[1, 2]);
         assert!(apart.early.is_none());
         let mut beside = standing(&[2, 3]);
-        beside.gets_power(0, &[1, 2]);
-        beside.gets_power(5, &[3]);
+        beside.gets_power(FaultId::FIRST, &[1, 2]);
+        beside.gets_power(FaultId::new(5), &[3]);
         let early = beside.early.expect("h2 has power again");
         let told = |before_s| ended_early(&early, Duration::from_secs(before_s), |host| format!("h{host}"));
         assert_eq!(told(0), None, "both ended at one moment");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use faults::{Lie, Struck};
+use history::FaultId;
 use platform::{Holder, Vm};
 use scenario::{Fault, PressureFault};
 
@@ -25,7 +26,7 @@ struct StandingPressure {
 }
 
 impl StandingFault for StandingPressure {
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, _: bool) {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, _: bool) {
         let ended = Meter::read(&self.vm);
         let (began, ended) = (self.began.as_ref(), ended.as_ref());
         let mut stood = self.pressed.judge(began, ended);
@@ -72,7 +73,7 @@ impl Faulting {
     /// Takes a share of a node's processors.
     pub(super) fn strike_pressure(
         &mut self,
-        number: usize,
+        number: FaultId,
         fault: &Fault,
         action: &PressureFault,
         share: f64,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Lie, ReceiptOf, Role, Struck, pick};
-use history::{Receipt, Verdict};
+use history::{FaultId, Receipt, Verdict};
 use platform::Holder;
 use scenario::{Fault, NodeTarget, ProcessDeed, ProcessFault};
 
@@ -31,7 +31,7 @@ struct StandingProcesses {
 }
 
 impl StandingFault for StandingProcesses {
-    fn mend(self: Box<Self>, faulting: &mut Faulting, number: usize, in_a_hurry: bool) {
+    fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, in_a_hurry: bool) {
         let patience = if in_a_hurry { IN_A_HURRY } else { ANSWER_AFTER };
         match self.how {
             ProcessDeed::Kill { restart_after: None } => faulting.leave_dead(number, *self),
@@ -63,7 +63,7 @@ impl Drop for StandingProcesses {
 
 impl Faulting {
     /// Strikes a node's processes.
-    pub(super) fn strike_processes(&mut self, number: usize, fault: &Fault, action: &ProcessFault) {
+    pub(super) fn strike_processes(&mut self, number: FaultId, fault: &Fault, action: &ProcessFault) {
         let vm = self.node_of(number, action.node);
         let mut record = self.record(fault, target_in_words(action));
         let onlooker = vm.and_then(|vm| {
@@ -107,7 +107,7 @@ impl Faulting {
     /// Does what is to be done to the processes; when.
     fn strike_them(
         &self,
-        (number, vm): (usize, usize),
+        (number, vm): (FaultId, usize),
         action: &ProcessFault,
         over: &Arc<AtomicBool>,
     ) -> f64 {
@@ -146,7 +146,7 @@ impl Faulting {
     /// Watches stopped processes. The first look makes the receipt of the effect; the later ones are added when the fault ends.
     fn watch_them_stand_still(
         &mut self,
-        number: usize,
+        number: FaultId,
         effect_s: f64,
         standing: &StandingProcesses,
     ) -> Option<StopWatch> {
@@ -162,7 +162,7 @@ impl Faulting {
     }
 
     /// A restart in order is looked at as a whole: the old processes end, new ones come.
-    fn look_at_restart(&mut self, number: usize, effect_s: f64, standing: &StandingProcesses) {
+    fn look_at_restart(&mut self, number: FaultId, effect_s: f64, standing: &StandingProcesses) {
         let (onlooker, before, over) =
             (standing.onlooker.clone(), standing.before.clone(), standing.over.clone());
         let (told, healed, records, events) =
@@ -172,19 +172,19 @@ impl Faulting {
             let receipt = onlooker.look_at_return(&before, ANSWER_AFTER);
             over.store(true, Ordering::Release);
             let mended_s = events.now_s();
-            lock(&records)[number].mended_s = Some(mended_s);
+            lock(&records).of(number).mended_s = Some(mended_s);
             healed(number, mended_s, receipt);
         });
     }
 
     /// Killed processes stay dead: that they are is looked at when the fault's time is over.
-    fn leave_dead(&mut self, number: usize, standing: StandingProcesses) {
+    fn leave_dead(&mut self, number: FaultId, standing: StandingProcesses) {
         let receipt = standing.onlooker.look_at_the_dead(&standing.before);
-        lock(&self.records)[number].receipts.push((ReceiptOf::Healing, receipt));
+        lock(&self.records).of(number).receipts.push((ReceiptOf::Healing, receipt));
     }
 
     /// The service manager's time has come.
-    fn start_again(&mut self, number: usize, standing: StandingProcesses, patience: Duration) {
+    fn start_again(&mut self, number: FaultId, standing: StandingProcesses, patience: Duration) {
         let mended_s = self.may_run_again(number, &standing);
         let told = self.healing_teller();
         let (onlooker, before) = (standing.onlooker.clone(), standing.before.clone());
@@ -192,7 +192,7 @@ impl Faulting {
     }
 
     /// The fault is over, and the platform may count on the processes again.
-    fn may_run_again(&mut self, number: usize, standing: &StandingProcesses) -> f64 {
+    fn may_run_again(&mut self, number: FaultId, standing: &StandingProcesses) -> f64 {
         let mended_s = self.mended_now(number);
         standing.over.store(true, Ordering::Release);
         if !self.prevented {
@@ -202,7 +202,7 @@ impl Faulting {
     }
 
     /// Stopped processes go on.
-    fn let_go_on(&mut self, number: usize, mut standing: StandingProcesses, patience: Duration) {
+    fn let_go_on(&mut self, number: FaultId, mut standing: StandingProcesses, patience: Duration) {
         let stood = standing.watch.take().map_or_else(unwatched, StopWatch::finish);
         self.stood_teller()(number, stood);
         let last = standing.onlooker.targets_now(&standing.before);
@@ -215,8 +215,8 @@ impl Faulting {
             let mut receipt = onlooker.look_at_waking(&before, &last.unwrap_or_default(), patience);
             if let (Some(other), Verdict::Fail) = (other, receipt.verdict) {
                 receipt.verdict = Verdict::Unknown;
-                let what =
-                    format!("fault {} had stopped some of them as well when this one was healed", other + 1);
+                let other = other.ordinal();
+                let what = format!("fault {other} had stopped some of them as well when this one was healed");
                 receipt.evidence.push(what);
             }
             told(number, mended_s, receipt);
@@ -224,7 +224,7 @@ impl Faulting {
     }
 
     /// Another fault that keeps processes stopped which this one had stopped.
-    fn still_stopped_by(&self, standing: &StandingProcesses) -> Option<usize> {
+    fn still_stopped_by(&self, standing: &StandingProcesses) -> Option<FaultId> {
         let (vm, targets) = (standing.onlooker.number, &standing.before.targets);
         let same =
             |(of, theirs): (usize, &Table)| of == vm && theirs.keys().any(|one| targets.contains_key(one));
@@ -232,7 +232,7 @@ impl Faulting {
     }
 
     /// The node that is meant now, if it has power.
-    pub(super) fn node_of(&self, number: usize, target: NodeTarget) -> Option<usize> {
+    pub(super) fn node_of(&self, number: FaultId, target: NodeTarget) -> Option<usize> {
         let on = self.datacentre.vms_on();
         let role = match target {
             NodeTarget::Named(vm) => return on.contains(&vm).then_some(vm),

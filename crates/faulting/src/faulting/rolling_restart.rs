@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use history::{Receipt, Verdict};
+use history::{FaultId, Receipt, Verdict};
 use platform::{Datacentre, Platform};
 use scenario::{Fault, RestartOrder, RollingRestart, node_name};
 
@@ -22,7 +22,7 @@ struct StandingRestart {
 }
 
 impl StandingFault for StandingRestart {
-    fn mend(mut self: Box<Self>, _: &mut Faulting, _: usize, in_a_hurry: bool) {
+    fn mend(mut self: Box<Self>, _: &mut Faulting, _: FaultId, in_a_hurry: bool) {
         if in_a_hurry {
             self.give_up();
         }
@@ -45,7 +45,7 @@ struct Round {
 
 impl Faulting {
     /// Restarts the database on one node after the other.
-    pub(super) fn strike_rolling_restart(&mut self, number: usize, fault: &Fault, action: &RollingRestart) {
+    pub(super) fn strike_rolling_restart(&mut self, number: FaultId, fault: &Fault, action: &RollingRestart) {
         let mut record = self.record(fault, action.order.word().to_owned());
         let onlookers = self.onlookers();
         let vms: Vec<usize> = onlookers.iter().map(|onlooker| onlooker.number).collect();
@@ -71,7 +71,7 @@ impl Faulting {
             let first = |receipt| told(number, Some(effect_s), receipt);
             let receipt = round.all(first);
             let mended_s = events.now_s();
-            lock(&records)[number].mended_s = Some(mended_s);
+            lock(&records).of(number).mended_s = Some(mended_s);
             healed(number, mended_s, receipt);
         });
     }

@@ -1,13 +1,14 @@
 //! What a fault's target means now, and how it is written.
 
 use faults::{Role, pick};
+use history::FaultId;
 use scenario::{FaultTarget, Level};
 
 use super::Faulting;
 
 impl Faulting {
     /// Hosts that a target means now.
-    pub(super) fn hosts_of(&self, target: &FaultTarget, fault: usize) -> Vec<usize> {
+    pub(super) fn hosts_of(&self, target: &FaultTarget, fault: FaultId) -> Vec<usize> {
         let role = |role, level| {
             let on = self.datacentre.vms_on();
             let leader = self.platform.leader_by_asking();

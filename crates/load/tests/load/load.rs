@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use client::SqlSession;
-use history::{Action, ErrorClass, Operation, Outcome};
+use history::{Action, ErrorClass, FaultId, Operation, Outcome};
 use load::{Batch, Clock, LoadError, LoadPlan, OnThread, final_read, prepare, start};
 
 use crate::ground::server::{self, Server};
@@ -195,9 +195,9 @@ fn clients_come_back_by_themselves_after_a_crash_and_nothing_acknowledged_is_mis
 
     let before_s = clock.seconds().expect("running");
     server.kill_postmaster();
-    load.mark_fault(5, before_s);
+    load.mark_fault(FaultId::new(5), before_s);
     let killed_s = clock.seconds().expect("running");
-    load.mark_fault(6, killed_s + 0.001);
+    load.mark_fault(FaultId::new(6), killed_s + 0.001);
     gathered.until(&batches, |gathered| {
         gathered.recorded("connect").1.get(&ErrorClass::Connection).is_some_and(|count| *count > 16)
     });
@@ -225,7 +225,7 @@ fn clients_come_back_by_themselves_after_a_crash_and_nothing_acknowledged_is_mis
     assert!(there.difference(&acknowledged).all(|value| indeterminate.contains(value)), "invented");
     assert!(!indeterminate.is_empty(), "eight clients were cut off in mid-insert");
     let firsts = gathered.batches.iter().flat_map(|batch| &batch.first_success);
-    let told: BTreeMap<usize, f64> = firsts.map(|first| (first.fault, first.after_s)).collect();
+    let told: BTreeMap<usize, f64> = firsts.map(|first| (first.fault.index(), first.after_s)).collect();
     assert_eq!(told.keys().copied().collect::<Vec<_>>(), [5, 6]);
     let first = gathered
         .operations()

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use faults::{End, FaultRecord, Struck};
-use history::EventKind;
+use history::{EventKind, FaultId};
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
 use results::{PredictionResult, Relation, RunResult};
@@ -81,7 +81,7 @@ fn actions(scenario: &Scenario) -> impl Iterator<Item = &FaultAction> {
 /// A stretch of time over which the same faults stand.
 #[derive(Debug, Clone, PartialEq)]
 struct Stretch {
-    faults: Vec<usize>,
+    faults: Vec<FaultId>,
     from_s: f64,
     to_s: f64,
 }
@@ -97,8 +97,8 @@ fn stretches(faults: &[FaultRecord], ended_s: f64) -> Vec<Stretch> {
     let during = |pair: &[f64]| {
         let (from_s, to_s) = (pair[0], pair[1]);
         let here = |fault: &FaultRecord| stands(fault).is_some_and(|(from, to)| from <= from_s && to_s <= to);
-        let faults: Vec<usize> = (0..faults.len()).filter(|number| here(&faults[*number])).collect();
-        Stretch { faults, from_s, to_s }
+        let standing = FaultId::of_each(faults).filter(|(_, fault)| here(fault));
+        Stretch { faults: standing.map(|(number, _)| number).collect(), from_s, to_s }
     };
     moments
         .windows(2)
@@ -115,23 +115,29 @@ impl Stretch {
         actions: &[&FaultAction],
         (site, takes_over_after): (&Deployment, Option<Duration>),
     ) -> Option<Vec<Failure>> {
-        let of = |number: &usize| {
-            failures_of(&faults[*number], actions.get(*number).copied(), (site, takes_over_after))
+        let of = |number: &FaultId| {
+            let action = actions.get(number.index()).copied();
+            failures_of(&faults[number.index()], action, (site, takes_over_after))
         };
         Some(self.faults.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
     }
 
+    /// The records of the faults that stand, of those of all faults.
+    fn records<'f>(&self, faults: &'f [FaultRecord]) -> impl Iterator<Item = &'f FaultRecord> {
+        self.faults.iter().map(move |number| &faults[number.index()])
+    }
+
     /// Whether it is only the moment between the effects, or the ends, of faults that stand together.
     fn is_moment(&self, faults: &[FaultRecord]) -> bool {
-        let begins = self.faults.iter().all(|number| faults[*number].took_effect_s == Some(self.from_s));
-        let ends = self.faults.iter().all(|number| faults[*number].mended_s == Some(self.to_s));
+        let begins = self.records(faults).all(|fault| fault.took_effect_s == Some(self.from_s));
+        let ends = self.records(faults).all(|fault| fault.mended_s == Some(self.to_s));
         !(begins && ends)
     }
 
     fn name(&self, result: &RunResult) -> String {
-        let told = |number: &usize| match result.faults.get(*number) {
-            Some(fault) => format!("{} of {} (fault {})", fault.kind, fault.target, number + 1),
-            None => format!("fault {}", number + 1),
+        let told = |number: &FaultId| match result.faults.get(number.index()) {
+            Some(fault) => format!("{} of {} (fault {})", fault.kind, fault.target, number.ordinal()),
+            None => format!("fault {}", number.ordinal()),
         };
         let told: Vec<String> = self.faults.iter().map(told).collect();
         format!("{} from {:.1} s on", told.join(" and "), self.from_s)
@@ -214,8 +220,7 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
         }
     }
     // Where the nodes elect their leader, a fault aimed at it tells who it was.
-    let aimed = stretch.faults.iter().map(|number| &evidence.faults[*number]);
-    for fault in aimed.filter(|fault| fault.aims_at_leader) {
+    for fault in stretch.records(evidence.faults).filter(|fault| fault.aims_at_leader) {
         if let [only] = fault.vms.as_slice() {
             leader = *only;
         }
@@ -229,7 +234,7 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
 
 /// Who led when the first fault of a stretch struck, where it was asked then: what struck later may have had another.
 fn said_to_lead(stretch: &Stretch, faults: &[FaultRecord]) -> Option<usize> {
-    let struck = stretch.faults.iter().map(|number| &faults[*number]);
+    let struck = stretch.records(faults);
     struck.min_by(|one, other| one.asked_s.total_cmp(&other.asked_s)).and_then(|first| first.leader)
 }
 
@@ -243,12 +248,9 @@ fn possible_leaders(
 ) -> impl Iterator<Item = Deployment> {
     let faults = evidence.faults;
     let mut struck = faults.iter().zip(actions(scenario)).filter(|(fault, _)| fault.asked_s < stretch.from_s);
-    let struck_before =
-        struck.any(|(_, action)| !matches!(action, FaultAction::Network(_))) && !stretch.faults.contains(&0);
-    let is_aimed = stretch.faults.iter().any(|number| {
-        let fault = &faults[*number];
-        fault.aims_at_leader && fault.vms.len() == 1
-    });
+    let struck_before = struck.any(|(_, action)| !matches!(action, FaultAction::Network(_)))
+        && !stretch.faults.contains(&FaultId::FIRST);
+    let is_aimed = stretch.records(faults).any(|fault| fault.aims_at_leader && fault.vms.len() == 1);
     let is_known = is_aimed || said_to_lead(stretch, faults).is_some();
     let unknown = scenario.database.engine.elects() && struck_before && !is_known;
     let count = if unknown { site.nodes.len() } else { 1 };
@@ -334,7 +336,7 @@ fn service(
     };
     let measured = (!counts.is_empty() && !too_short).then_some(served);
     let lost = match stretch.faults.as_slice() {
-        [only] => result.faults.get(*only).and_then(|fault| Some((fault.lost_writes?, fault))),
+        [only] => result.faults.get(only.index()).and_then(|fault| Some((fault.lost_writes?, fault))),
         _ => None,
     };
     let lost = lost.map_or_else(String::new, |(lost, fault)| {
@@ -365,9 +367,9 @@ fn recovery(
     expected: Outcome,
 ) -> Option<PredictionResult> {
     let [only] = stretch.faults.as_slice() else { return None };
-    let takes = actions(scenario).nth(*only)?.takes();
-    let fault =
-        result.faults.get(*only).filter(|_| matches!(takes, Takes::Power(_) | Takes::Processes(_)))?;
+    let takes = actions(scenario).nth(only.index())?.takes();
+    let fault = result.faults.get(only.index());
+    let fault = fault.filter(|_| matches!(takes, Takes::Power(_) | Takes::Processes(_)))?;
     let leader = site.host_of(0).join("/");
     if !writes_served(expected.service) || !fault.hits.contains(&leader) {
         return None;
@@ -515,7 +517,7 @@ mod tests {
     #[test]
     fn who_was_said_to_lead_when_the_first_of_a_stretch_struck_is_taken() {
         let led = |asked_s: f64, leader| FaultRecord { asked_s, leader, ..fault(Struck::Nothing, 0.0, 9.0) };
-        let stretch = Stretch { faults: vec![0, 1], from_s: 2.0, to_s: 9.0 };
+        let stretch = Stretch { faults: [0, 1].map(FaultId::new).to_vec(), from_s: 2.0, to_s: 9.0 };
         assert_eq!(said_to_lead(&stretch, &[led(1.0, Some(2)), led(2.0, Some(0))]), Some(2));
         assert_eq!(said_to_lead(&stretch, &[led(1.0, None), led(2.0, Some(0))]), None);
     }
@@ -530,7 +532,10 @@ mod tests {
         ];
         let found: Vec<(Vec<usize>, f64, f64)> = stretches(&faults, 30.0)
             .into_iter()
-            .map(|stretch| (stretch.faults, stretch.from_s, stretch.to_s))
+            .map(|stretch| {
+                let faults: Vec<usize> = stretch.faults.iter().map(|number| number.index()).collect();
+                (faults, stretch.from_s, stretch.to_s)
+            })
             .collect();
         let expected =
             [(vec![0], 10.2, 15.0), (vec![0, 1], 15.0, 18.0), (vec![0], 18.0, 20.0), (vec![3], 25.0, 30.0)];

@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
+use history::FaultId;
+
 /// Who holds a VM to a part of what it has, or has stopped its processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
     /// A migration.
     Migration,
-    /// A fault, by number.
-    Fault(usize),
+    /// A fault.
+    Fault(FaultId),
 }
 
 impl Holder {
@@ -20,7 +22,7 @@ impl Holder {
     pub(crate) fn number(self) -> u64 {
         match self {
             Holder::Migration => 0,
-            Holder::Fault(number) => 1 + number as u64,
+            Holder::Fault(fault) => 1 + fault.index() as u64,
         }
     }
 }
@@ -84,9 +86,13 @@ impl<T: Copy + PartialOrd> Holds<T> {
 mod tests {
     use super::*;
 
+    fn fault(index: usize) -> Holder {
+        Holder::Fault(FaultId::new(index))
+    }
+
     #[test]
     fn whoever_lets_go_of_a_vm_leaves_it_to_those_who_still_hold_it() {
-        let (first, second) = (Holder::Fault(0), Holder::Fault(1));
+        let (first, second) = (fault(0), fault(1));
         let mut holds = Holds::default();
         assert_eq!(holds.tightest(), None);
         holds.change(first, Some(0.4));
@@ -107,19 +113,19 @@ mod tests {
     #[test]
     fn whoever_has_held_a_vm_for_a_moment_is_noticed_afterwards() {
         let mut holds = Holds::default();
-        holds.change(Holder::Fault(0), Some(0.4));
+        holds.change(fault(0), Some(0.4));
         let begun = holds.begun();
-        holds.change(Holder::Fault(0), Some(0.3));
-        holds.change(Holder::Fault(0), None);
+        holds.change(fault(0), Some(0.3));
+        holds.change(fault(0), None);
         assert_eq!(holds.begun(), begun, "nobody else");
         holds.change(Holder::Migration, Some(0.8));
         holds.change(Holder::Migration, None);
-        assert!(!holds.has_others(Holder::Fault(0)) && holds.begun() > begun);
+        assert!(!holds.has_others(fault(0)) && holds.begun() > begun);
     }
 
     #[test]
     fn each_holder_has_a_number_of_its_own() {
-        let numbers = [Holder::Migration, Holder::Fault(0), Holder::Fault(1)].map(Holder::number);
+        let numbers = [Holder::Migration, fault(0), fault(1)].map(Holder::number);
         assert_eq!(numbers, [0, 1, 2]);
     }
 }

@@ -118,7 +118,7 @@ impl Gate {
         match (&self.scope, &row.subject) {
             (None, Subject::Load { phase, .. }) => phase.is_none(),
             (None, subject) => !matches!(subject, Subject::Operation { .. }),
-            (Some(scope), Subject::Fault { number, .. }) => *scope == format!("fault-{}", number + 1),
+            (Some(scope), Subject::Fault { number, .. }) => *scope == format!("fault-{}", number.ordinal()),
             (Some(scope), _) => scope_of(row).as_ref() == Some(scope),
         }
     }
@@ -130,7 +130,7 @@ fn scope_of(row: &Row) -> Option<String> {
         Subject::Load { load, phase: None } | Subject::Figure { load, .. } => load.clone(),
         Subject::Load { load, phase: Some(phase) } => format!("{load}.{phase}"),
         Subject::Operation { load, operation } => format!("{load}.{operation}"),
-        Subject::Fault { number, .. } => format!("fault-{}", number + 1),
+        Subject::Fault { number, .. } => format!("fault-{}", number.ordinal()),
     })
 }
 

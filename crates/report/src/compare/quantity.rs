@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use history::WARM_UP;
+use history::{FaultId, WARM_UP};
 use measure::Better;
 use scenario::Quantity as Expected;
 use scenario::quantity::{self, QuantityEntry};
@@ -41,8 +41,8 @@ pub enum Subject {
     },
     /// A fault, by its place in the run.
     Fault {
-        /// Its number, from 0.
-        number: usize,
+        /// Which.
+        number: FaultId,
         /// Its kind and target.
         name: String,
     },
@@ -127,7 +127,7 @@ pub(super) fn all(runs: &[&RunResult]) -> Vec<(Subject, Quantity)> {
         }
     }
     for result in results() {
-        for (number, fault) in result.faults.iter().enumerate() {
+        for (number, fault) in FaultId::of_each(&result.faults) {
             let subject = Subject::Fault { number, name: name_of(fault) };
             OF_A_FAULT.iter().for_each(|quantity| push(subject.clone(), *quantity));
         }
@@ -249,7 +249,7 @@ impl Quantity {
                 .copied()
                 .filter(|_| self == Quantity::Figure),
             Subject::Fault { number, name } => {
-                let fault = result.faults.get(*number).filter(|fault| name_of(fault) == *name)?;
+                let fault = result.faults.get(number.index()).filter(|fault| name_of(fault) == *name)?;
                 match self {
                     // One that had not ended is longer than what was seen of it, nobody knows by how much.
                     Quantity::Gap => fault.gap_s.filter(|_| !fault.loads.iter().any(is_interrupted_still)),

@@ -88,7 +88,7 @@ pub(super) fn name(subject: &Subject) -> String {
         Subject::Load { load, phase: Some(phase) } => format!("{load}, phase {phase}"),
         Subject::Operation { load, operation } => format!("{load}, {operation}"),
         Subject::Figure { load, figure } => format!("{load}, {figure}"),
-        Subject::Fault { number, name } => format!("fault {}, {name}", number + 1),
+        Subject::Fault { number, name } => format!("fault {}, {name}", number.ordinal()),
     }
 }
 

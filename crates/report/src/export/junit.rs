@@ -4,12 +4,12 @@
 
 use std::io::Write;
 
-use history::Verdict;
+use history::{FaultId, Verdict};
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::ExportError;
-use results::RunResult;
 use results::matrix::MatrixResult;
+use results::{FaultResult, RunResult};
 
 /// Writes one suite each for the verdict, expectations, checks and faults.
 pub(super) fn write(result: &RunResult, sink: &mut impl Write) -> Result<(), ExportError> {
@@ -60,8 +60,9 @@ fn add_run(report: &mut Report, result: &RunResult, name: &str) {
         .iter()
         .map(|check| case(&check.name, name, "checks", check.verdict, &check.explanation));
     add(report, name, "checks", checks);
-    let faults = result.faults.iter().enumerate().map(|(index, fault)| {
-        let told = format!("{}: {} of {} took effect and healed", index + 1, fault.kind, fault.target);
+    let faults = FaultId::of_each(&result.faults).map(|(number, fault)| {
+        let FaultResult { kind, target, .. } = fault;
+        let told = format!("{}: {kind} of {target} took effect and healed", number.ordinal());
         case(&told, name, "faults", fault.receipt.verdict, &fault.receipt.evidence.join("\n"))
     });
     add(report, name, "faults", faults);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
-use history::Verdict;
+use history::{FaultId, Verdict};
 
 use super::ExportError;
 use results::{LatencyUs, OperationResult, RunResult};
@@ -197,8 +197,8 @@ fn of_faults(result: &RunResult) -> Vec<Family> {
         "ratio",
         "Throughput during the fault, as a share of the baseline's.",
     );
-    for (index, fault) in result.faults.iter().enumerate() {
-        let number = (index + 1).to_string();
+    for (number, fault) in FaultId::of_each(&result.faults) {
+        let number = number.ordinal().to_string();
         let labels = [("fault", number.as_str()), ("kind", &fault.kind), ("target", &fault.target)];
         receipts.add_verdict(&labels, fault.receipt.verdict);
         let times = [

@@ -8,8 +8,8 @@ use std::io;
 use std::path::Path;
 
 use history::{
-    ErrorClass, Event, EventKind, FirstError, HostFacts, LinkFacts, LoadFacts, NodeFacts, PhaseFacts,
-    Receipt, RunFacts, SiteFacts, Verdict,
+    ErrorClass, Event, EventKind, FaultId, FirstError, HostFacts, LinkFacts, LoadFacts, NodeFacts,
+    PhaseFacts, Receipt, RunFacts, SiteFacts, Verdict,
 };
 use results::{
     CheckResult, ExpectationResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures,
@@ -477,8 +477,9 @@ fn events(facts: &RunFacts) -> Vec<Event> {
         at(from_s, EventKind::Phase { name: name.to_owned(), for_s: to_s - from_s })
     };
     let up = |t_s, node: &str, host: &str| at(t_s, EventKind::NodeUp { node: text(node), host: text(host) });
-    let success =
-        |t_s, load: &str, after_s| at(t_s, EventKind::FirstSuccess { fault: 0, load: text(load), after_s });
+    let success = |t_s, load: &str, after_s| {
+        at(t_s, EventKind::FirstSuccess { fault: FaultId::FIRST, load: text(load), after_s })
+    };
     let check = |name: &str| EventKind::Check {
         name: text(name),
         verdict: Verdict::Pass,
@@ -499,7 +500,7 @@ fn events(facts: &RunFacts) -> Vec<Event> {
         at(
             20.0,
             EventKind::FaultAsked {
-                fault: 0,
+                fault: FaultId::FIRST,
                 kind: text("power-off"),
                 target: text("host: leader"),
                 hits: vec![text("dc1/a/r1/h1")],
@@ -510,7 +511,7 @@ fn events(facts: &RunFacts) -> Vec<Event> {
         at(
             20.041,
             EventKind::FaultTookEffect {
-                fault: 0,
+                fault: FaultId::FIRST,
                 receipt: receipt(&[
                     "none of the 11 processes that ran on dc1/a/r1/h1 is left",
                     "10.77.1.1 did not answer 3 of 3 probes from dc1/a/r2/h1 within 200 ms each",
@@ -525,7 +526,7 @@ fn events(facts: &RunFacts) -> Vec<Event> {
         at(
             40.213,
             EventKind::FaultHealed {
-                fault: 0,
+                fault: FaultId::FIRST,
                 receipt: receipt(&["dc1/a/r1/h1 answers probes from dc1/a/r2/h1 again, after 0.2 s"]),
             },
         ),

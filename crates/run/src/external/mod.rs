@@ -13,7 +13,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use client::Address;
-use history::{EventKind, EventSink, HostFacts, NodeFacts, RunFacts, SiteFacts};
+use history::{EventKind, EventSink, FaultId, HostFacts, NodeFacts, RunFacts, SiteFacts};
 use load::{
     Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password,
 };
@@ -301,11 +301,11 @@ struct ClusterRun {
 }
 
 impl Underway for ClusterRun {
-    fn strike(&mut self, number: usize, fault: &scenario::Fault) {
+    fn strike(&mut self, number: FaultId, fault: &scenario::Fault) {
         self.strikes.strike(number, fault);
     }
 
-    fn heal(&mut self, number: usize) {
+    fn heal(&mut self, number: FaultId) {
         self.strikes.heal(number);
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use faults::{FaultRecord, ReceiptOf, Role, Struck, pick};
-use history::{EventKind, EventSink, Receipt, Verdict};
+use faults::{FaultRecord, FaultRecords, ReceiptOf, Role, Struck, pick};
+use history::{EventKind, EventSink, FaultId, Receipt, Verdict};
 use load::LoadPlan;
 use remote::looks::{Seen, Sight};
 use remote::receipt::Doubt;
@@ -56,8 +56,8 @@ struct Ground {
     chronicle: Arc<Chronicle>,
     seed: u64,
     prevented: bool,
-    on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
-    records: Mutex<Vec<FaultRecord>>,
+    on_effect: Arc<dyn Fn(FaultId, f64) + Send + Sync>,
+    records: Mutex<FaultRecords>,
 }
 
 /// Strikes and undoes.
@@ -66,7 +66,7 @@ pub(super) struct Strikes {
     /// How long each fault stands by the schedule.
     stands: Vec<Duration>,
     /// Faults that are struck now or stand, by number.
-    standing: BTreeMap<usize, JoinHandle<Option<Broken>>>,
+    standing: BTreeMap<FaultId, JoinHandle<Option<Broken>>>,
     undoing: Vec<JoinHandle<()>>,
 }
 
@@ -77,7 +77,7 @@ impl Strikes {
         journal: Arc<Journal>,
         chronicle: Arc<Chronicle>,
         (scenario, seed, prevented): (&Scenario, u64, bool),
-        on_effect: Arc<dyn Fn(usize, f64) + Send + Sync>,
+        on_effect: Arc<dyn Fn(FaultId, f64) + Send + Sync>,
     ) -> Strikes {
         let records = Mutex::default();
         let ground = Ground { on, journal, chronicle, seed, prevented, on_effect, records };
@@ -94,7 +94,7 @@ impl Strikes {
     }
 
     /// Strikes a fault.
-    pub(super) fn strike(&mut self, number: usize, fault: &Fault) {
+    pub(super) fn strike(&mut self, number: FaultId, fault: &Fault) {
         let FaultAction::External(action) = fault.action.clone() else { return };
         let ground = self.ground.clone();
         let record = FaultRecord {
@@ -104,7 +104,7 @@ impl Strikes {
             asked_s: ground.chronicle.now_s(),
             ..FaultRecord::default()
         };
-        let stands = self.stands.get(number).copied().unwrap_or_default();
+        let stands = self.stands.get(number.index()).copied().unwrap_or_default();
         // Known from here on, whatever becomes of its thread: a fault without receipts lets no run pass, one that is not known does.
         ground.change(number, |kept| *kept = record.clone());
         let job = move || ground.strike(number, &action, record, stands);
@@ -121,7 +121,7 @@ impl Strikes {
     }
 
     /// Undoes a fault, once its strike is over.
-    pub(super) fn heal(&mut self, number: usize) {
+    pub(super) fn heal(&mut self, number: FaultId) {
         let Some(struck) = self.standing.remove(&number) else { return };
         let ground = self.ground.clone();
         let job = move || {
@@ -138,7 +138,7 @@ impl Strikes {
 
     /// Undoes everything that stands.
     pub(super) fn heal_all(&mut self) {
-        let numbers: Vec<usize> = self.standing.keys().copied().collect();
+        let numbers: Vec<FaultId> = self.standing.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.heal(number));
     }
 
@@ -148,7 +148,7 @@ impl Strikes {
             // A panic there leaves the fault without a receipt, which is what it deserves.
             let _ = thread.join();
         }
-        self.ground.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.ground.records.lock().unwrap_or_else(PoisonError::into_inner).all().to_vec()
     }
 }
 
@@ -165,16 +165,12 @@ impl Ground {
         self.chronicle.warn(what, "raise the limit of processes (`ulimit -u`)");
     }
 
-    fn change(&self, number: usize, change: impl FnOnce(&mut FaultRecord)) {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if records.len() <= number {
-            records.resize(number + 1, FaultRecord::default());
-        }
-        change(&mut records[number]);
+    fn change(&self, number: FaultId, change: impl FnOnce(&mut FaultRecord)) {
+        change(self.records.lock().unwrap_or_else(PoisonError::into_inner).of(number));
     }
 
     /// Tells that a fault is asked for, and begins its record.
-    fn enter(&self, number: usize, record: &FaultRecord) {
+    fn enter(&self, number: FaultId, record: &FaultRecord) {
         let asked = EventKind::FaultAsked {
             fault: number,
             kind: record.kind.clone(),
@@ -187,7 +183,7 @@ impl Ground {
     }
 
     /// Takes the receipt of a fault's effect into its record.
-    fn receive(&self, number: usize, effect_s: Option<f64>, receipt: Receipt) {
+    fn receive(&self, number: FaultId, effect_s: Option<f64>, receipt: Receipt) {
         let at_s = effect_s.unwrap_or_else(|| self.chronicle.now_s());
         self.chronicle.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
         let shown_s = effect_s.filter(|_| receipt.verdict == Verdict::Pass);
@@ -200,13 +196,13 @@ impl Ground {
         }
     }
 
-    fn not_struck(&self, number: usize, verdict: Verdict, why: String) {
+    fn not_struck(&self, number: FaultId, verdict: Verdict, why: String) {
         self.receive(number, None, Receipt { verdict, evidence: vec![why] });
     }
 
     fn strike(
         &self,
-        number: usize,
+        number: FaultId,
         fault: &ExternalFault,
         mut record: FaultRecord,
         stands: Duration,
@@ -276,7 +272,7 @@ impl Ground {
     }
 
     /// The member that is meant now, and who leads where that was asked.
-    fn choose(&self, number: usize, node: NodeTarget) -> (Option<usize>, Option<usize>) {
+    fn choose(&self, number: FaultId, node: NodeTarget) -> (Option<usize>, Option<usize>) {
         let all: Vec<usize> = (0..self.on.cluster.members.len()).collect();
         let role = |role, leader| pick(role, leader, &all, self.seed, number);
         match node {
@@ -298,7 +294,7 @@ impl Ground {
         (0..self.on.cluster.members.len()).find(|number| node_name(*number) == name)
     }
 
-    fn undo(&self, number: usize, broken: Broken) {
+    fn undo(&self, number: FaultId, broken: Broken) {
         let Broken { standing, reach } = broken;
         let known = standing.doubts().len();
         let whole = standing.undo(&reach, &self.journal, PATIENCE);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use faults::FaultRecord;
-use history::{EventSink, KubernetesFacts, PodFacts, RecoveryStep};
+use history::{EventSink, FaultId, KubernetesFacts, PodFacts, RecoveryStep};
 pub use kubernetes::Grant;
 use kubernetes::{Forward, ForwardError, Kubectl, KubectlError, MemberError, members};
 use remote::parameter::Kind;
@@ -241,12 +241,12 @@ impl Pods {
         &self,
         seen: &Seen,
         faults: &[FaultRecord],
-    ) -> BTreeMap<usize, Vec<RecoveryStep>> {
-        let hit = |(number, fault): (usize, &FaultRecord)| {
+    ) -> BTreeMap<FaultId, Vec<RecoveryStep>> {
+        let hit = |(number, fault): (FaultId, &FaultRecord)| {
             let pod = self.names.get(*fault.vms.first()?)?;
             Some(Hit { fault: number, pod: pod.clone(), effect_s: fault.took_effect_s? })
         };
-        let hits: Vec<Hit> = faults.iter().enumerate().filter_map(hit).collect();
+        let hits: Vec<Hit> = FaultId::of_each(faults).filter_map(hit).collect();
         recoveries(&seen.sightings, seen.zero_unix_s, &hits)
     }
 }

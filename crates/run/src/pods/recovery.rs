@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use history::{RecoveryPhase, RecoveryStep};
+use history::{FaultId, RecoveryPhase, RecoveryStep};
 use kubernetes::{Phase, Sighting, told};
 
 /// A fault that took effect on a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Hit {
     /// Its number.
-    pub(super) fault: usize,
+    pub(super) fault: FaultId,
     /// The pod.
     pub(super) pod: String,
     /// When.
@@ -23,7 +23,7 @@ pub(super) fn recoveries(
     sightings: &[Sighting],
     zero_unix_s: f64,
     hits: &[Hit],
-) -> BTreeMap<usize, Vec<RecoveryStep>> {
+) -> BTreeMap<FaultId, Vec<RecoveryStep>> {
     let of = |hit: &Hit| {
         let later = hits.iter().map(|other| other.effect_s).filter(|effect_s| *effect_s > hit.effect_s);
         let until_s = later.fold(f64::INFINITY, f64::min);
@@ -86,15 +86,16 @@ mod tests {
             seen(1_022.0, Change::Added, "c", false),
         ];
         let hit = |fault, effect_s| Hit { fault, pod: "pg-0".to_owned(), effect_s };
-        let told = recoveries(&sightings, 1_000.0, &[hit(0, 10.5), hit(2, 20.5)]);
-        let ready = |fault: usize| -> Vec<f64> {
+        let [first, third] = [0, 2].map(FaultId::new);
+        let told = recoveries(&sightings, 1_000.0, &[hit(first, 10.5), hit(third, 20.5)]);
+        let ready = |fault: FaultId| -> Vec<f64> {
             let ready = told[&fault].iter().filter(|step| step.phase == RecoveryPhase::PodReady);
             ready.map(|step| step.at_s).collect()
         };
-        assert_eq!(told.keys().copied().collect::<Vec<_>>(), [0, 2]);
-        assert_eq!((ready(0), ready(2)), (vec![13.5], vec![]), "{told:?}");
-        let gone = |fault: usize| told[&fault].iter().any(|step| step.phase == RecoveryPhase::PodGone);
-        assert!(gone(0) && gone(2), "{told:?}");
-        assert!(told[&0].iter().all(|step| step.at_s < 20.5), "{told:?}");
+        assert_eq!(told.keys().copied().collect::<Vec<_>>(), [first, third]);
+        assert_eq!((ready(first), ready(third)), (vec![13.5], vec![]), "{told:?}");
+        let gone = |fault: FaultId| told[&fault].iter().any(|step| step.phase == RecoveryPhase::PodGone);
+        assert!(gone(first) && gone(third), "{told:?}");
+        assert!(told[&first].iter().all(|step| step.at_s < 20.5), "{told:?}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns where each quantity stands in a result. Judges nothing.
 
-use history::WARM_UP;
+use history::{FaultId, WARM_UP};
 use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
 use results::losses;
@@ -332,16 +332,16 @@ fn by_fault(
     ended_s: f64,
 ) -> Vec<Reading> {
     let scheduled = scenario.faults().count();
-    let faults: Vec<usize> = match &expectation.within {
-        Within::Faults(numbers) => numbers.clone(),
-        _ => (0..scheduled).collect(),
+    let faults: Vec<FaultId> = match &expectation.within {
+        Within::Faults(numbers) => numbers.iter().copied().map(FaultId::new).collect(),
+        _ => (0..scheduled).map(FaultId::new).collect(),
     };
     let loads = scenario.loads.iter().map(|load| load.name.as_str());
     let loads: Vec<&str> =
         loads.filter(|load| expectation.load.as_deref().is_none_or(|name| name == *load)).collect();
     let mut readings = Vec::new();
     for number in faults {
-        let fault = result.faults.get(number);
+        let fault = result.faults.get(number.index());
         let kind = fault.map(|fault| format!(" ({})", fault.kind)).unwrap_or_default();
         for load in &loads {
             // A fault that was not shown to take effect has no loads, and was not measured.
@@ -351,7 +351,8 @@ fn by_fault(
                 let until_s = comparable_until(result, fault, load).min(ended_s);
                 after_fault(expectation.quantity, (fault, load), (ended_s, until_s))
             });
-            readings.push(Reading { place: format!("load {load}, fault {}{kind}", number + 1), measured });
+            let place = format!("load {load}, fault {}{kind}", number.ordinal());
+            readings.push(Reading { place, measured });
         }
     }
     readings

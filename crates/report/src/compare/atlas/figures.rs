@@ -4,6 +4,7 @@
 //! several are held against them as means with an interval, where all have the figure. Writes no sentences.
 
 use ::atlas::{LoadFigures, Run};
+use history::FaultId;
 use measure::{Better, Distribution, Finding, Sampling};
 use results::FaultResult;
 use scenario::Scenario;
@@ -108,7 +109,7 @@ impl Figure {
 /// Every figure, also those that no run has.
 pub(super) fn all(
     ours: &[Ours<'_>],
-    number: usize,
+    number: FaultId,
     theirs: &[&Run],
     cell: &Scenario,
     obstacles: &Obstacles,
@@ -128,9 +129,10 @@ fn figure(load: Option<&str>, kind: Kind, ours: Vec<Seen>, theirs: Vec<Seen>) ->
     Figure { load: load.map(str::to_owned), kind, ours, theirs, stands: Stands::Unsaid }
 }
 
-fn of_fault(ours: &[Ours<'_>], number: usize, theirs: &[&Run]) -> Vec<Figure> {
+fn of_fault(ours: &[Ours<'_>], number: FaultId, theirs: &[&Run]) -> Vec<Figure> {
     let of = |kind: Kind, here: fn(&FaultResult) -> Seen, there: fn(&Run) -> Seen| {
-        let of_run = |run: &Ours<'_>| run.taken.run.result.faults.get(number).map_or(Seen::Unknown, here);
+        let of_run =
+            |run: &Ours<'_>| run.taken.run.result.faults.get(number.index()).map_or(Seen::Unknown, here);
         figure(None, kind, ours.iter().map(of_run).collect(), theirs.iter().map(|run| there(run)).collect())
     };
     vec![

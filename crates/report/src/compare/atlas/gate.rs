@@ -38,7 +38,7 @@ fn of_scope(
 ) -> Result<Vec<Judged>, GateError> {
     let (mut judged, mut scopes, mut quantities) = (Vec::new(), Vec::new(), Vec::new());
     for standing in &beside.standings {
-        let fault = standing.fault.as_ref().map(|(number, _)| format!("fault-{}", number + 1));
+        let fault = standing.fault.as_ref().map(|(number, _)| format!("fault-{}", number.ordinal()));
         let of = super::text::heading(comparison, standing.variant, standing.fault.as_ref());
         let against = match &standing.beside {
             Ok(against) => against,

@@ -12,7 +12,7 @@ mod text;
 mod words;
 
 use ::atlas::{Atlas, Entry, Found, Likeness};
-use history::Verdict;
+use history::{FaultId, Verdict};
 use scenario::{Scenario, Source};
 
 use super::source::Taken;
@@ -53,8 +53,8 @@ pub(super) struct Beside {
 pub(super) struct Standing {
     /// The variant's place.
     pub(super) variant: usize,
-    /// The fault's number from 0, and what it is called; none where the variant has none.
-    pub(super) fault: Option<(usize, String)>,
+    /// Which fault, and what it is called; none where the variant has none.
+    pub(super) fault: Option<(FaultId, String)>,
     pub(super) beside: Result<Box<Against>, Nothing>,
 }
 
@@ -178,7 +178,7 @@ pub(super) fn beside(groups: &[Vec<&Taken>], reference: Reference<'_>) -> Beside
             fault: Some((number, super::quantity::name_of(fault))),
             beside: against(&ours, number, reference.atlas).map(Box::new),
         };
-        faults.iter().enumerate().map(of_fault).collect()
+        FaultId::of_each(faults).map(of_fault).collect()
     };
     Beside {
         name: reference.name.to_owned(),
@@ -200,9 +200,9 @@ fn read(taken: &Taken) -> Result<Ours<'_>, Nothing> {
 }
 
 /// What the fault is like, where that is the same in all runs.
-fn likeness(ours: &[Ours<'_>], number: usize) -> Option<Likeness> {
+fn likeness(ours: &[Ours<'_>], number: FaultId) -> Option<Likeness> {
     let of_run = |run: &Ours<'_>| {
-        let fault = run.taken.run.result.faults.get(number)?;
+        let fault = run.taken.run.result.faults.get(number.index())?;
         let led = run.taken.leaders.iter().rev().find(|(since_s, _)| *since_s <= fault.asked_s);
         let nodes = 0..run.scenario.database.nodes.len();
         let leader =
@@ -213,7 +213,7 @@ fn likeness(ours: &[Ours<'_>], number: usize) -> Option<Likeness> {
     ours.iter().all(|run| of_run(run).as_ref() == Some(&first)).then_some(first)
 }
 
-fn against(ours: &[Ours<'_>], number: usize, atlas: &Atlas) -> Result<Against, Nothing> {
+fn against(ours: &[Ours<'_>], number: FaultId, atlas: &Atlas) -> Result<Against, Nothing> {
     let Some(first) = ours.first() else { return Err(Nothing::NoRun) };
     let engine = first.taken.run.result.facts.engine.clone();
     if !atlas.engines().contains(engine.as_str()) {
@@ -231,7 +231,7 @@ fn against(ours: &[Ours<'_>], number: usize, atlas: &Atlas) -> Result<Against, N
     }
 }
 
-fn beside_cell(ours: &[Ours<'_>], number: usize, entry: &Entry, theirs: &Scenario) -> Against {
+fn beside_cell(ours: &[Ours<'_>], number: FaultId, entry: &Entry, theirs: &Scenario) -> Against {
     let decided: Vec<&::atlas::Run> =
         entry.cell.runs.iter().filter(|run| run.verdict != Verdict::Unknown).collect();
     let our_versions = each_once(ours.iter().map(|run| run.taken.run.result.facts.engine_version.clone()));

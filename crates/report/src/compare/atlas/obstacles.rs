@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use history::Verdict;
+use history::{FaultId, Verdict};
 use scenario::Scenario;
 
 use super::Ours;
@@ -77,7 +77,7 @@ const WHOM_AND_WHEN: [&str; 15] = [
 ];
 
 /// Between a fault of our runs and a cell.
-pub(super) fn between(ours: &[Ours<'_>], number: usize, theirs: &Scenario) -> Obstacles {
+pub(super) fn between(ours: &[Ours<'_>], number: FaultId, theirs: &Scenario) -> Obstacles {
     let mut obstacles = Obstacles::default();
     let Some(first) = ours.first() else { return obstacles };
     let of_all = &mut obstacles.of_all;
@@ -94,7 +94,8 @@ pub(super) fn between(ours: &[Ours<'_>], number: usize, theirs: &Scenario) -> Ob
         OF_ALL.iter().any(|top| is_below(path, top)) && !NOT_OF_ALL.iter().any(|top| is_below(path, top))
     };
     of_all.extend(differing(&here, &there, is_of_all));
-    let (here_fault, there_fault) = (of_fault(&here, &first.scenario, number), of_fault(&there, theirs, 0));
+    let here_fault = of_fault(&here, &first.scenario, number);
+    let there_fault = of_fault(&there, theirs, FaultId::FIRST);
     of_all.extend(differing(&here_fault, &there_fault, |_| true));
     if ours.iter().any(|run| is_disturbed(run, number)) {
         of_all.push(Obstacle::OtherFault);
@@ -140,12 +141,12 @@ fn differing(
 fn of_fault(
     settings: &BTreeMap<String, String>,
     scenario: &Scenario,
-    number: usize,
+    number: FaultId,
 ) -> BTreeMap<String, String> {
-    let mut before = 0;
+    let (index, mut before) = (number.index(), 0);
     for (phase, at) in scenario.schedule.iter().enumerate() {
-        if number < before + at.faults.len() {
-            let top = format!("schedule.{phase}.faults.{}.", number - before);
+        if index < before + at.faults.len() {
+            let top = format!("schedule.{phase}.faults.{}.", index - before);
             let below = settings.iter().filter_map(|(path, value)| Some((path.strip_prefix(&top)?, value)));
             // The first word is the fault's kind, which may be called as a key is.
             let is_strength = |path: &str| {
@@ -163,11 +164,11 @@ fn of_fault(
 }
 
 /// Whether another fault stood while this one's figures were taken.
-fn is_disturbed(run: &Ours<'_>, number: usize) -> bool {
+fn is_disturbed(run: &Ours<'_>, number: FaultId) -> bool {
     let faults = &run.taken.run.result.faults;
-    let Some(fault) = faults.get(number) else { return false };
+    let Some(fault) = faults.get(number.index()) else { return false };
     let until_s = fault.charged_until_s.unwrap_or(f64::INFINITY);
-    let mut others = faults.iter().enumerate().filter(|(other, _)| *other != number);
+    let mut others = FaultId::of_each(faults).filter(|(other, _)| *other != number);
     others
         .any(|(_, other)| other.asked_s < until_s && other.healed_s.unwrap_or(f64::INFINITY) > fault.asked_s)
 }

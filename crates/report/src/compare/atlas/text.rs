@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use history::FaultId;
+
 use super::{Against, words};
 use crate::compare::text::{name as subject_name, titled};
 use crate::compare::{Comparison, Subject};
@@ -29,8 +31,8 @@ pub(in crate::compare) fn text(out: &mut String, comparison: &Comparison) {
 }
 
 /// What is held against the atlas.
-pub(super) fn heading(comparison: &Comparison, variant: usize, fault: Option<&(usize, String)>) -> String {
-    let of = |(number, name): &(usize, String)| {
+pub(super) fn heading(comparison: &Comparison, variant: usize, fault: Option<&(FaultId, String)>) -> String {
+    let of = |(number, name): &(FaultId, String)| {
         subject_name(&Subject::Fault { number: *number, name: name.clone() })
     };
     let fault = fault.map(of);
