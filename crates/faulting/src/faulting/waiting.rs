@@ -127,7 +127,9 @@ impl Faulting {
         let waited = waited_in_words(waiting.due_s, asked_s - waiting.due_s, leader.is_some());
         // What happened while it waited is not its doing, nor does it end the time of an earlier fault before it strikes.
         let aim = Aim { asked_s, leader, waited: Some(waited) };
-        let fault = waiting.fault.clone();
+        let mut fault = waiting.fault.clone();
+        // It still ends when the schedule says: probes are paced for what is left.
+        fault.length = fault.length.map(|length| length.saturating_sub(waiting.since.elapsed()));
         drop(waiting);
         self.strike_at(number, &fault, aim);
     }
