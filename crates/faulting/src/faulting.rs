@@ -12,6 +12,7 @@ mod pressure;
 mod processes;
 mod rolling_restart;
 mod targets;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -27,6 +28,7 @@ use platform::{Datacentre, Platform};
 use scenario::{Fault, FaultAction, Site, Taken, node_name};
 
 use self::network::NetworkAction;
+use self::waiting::{Aim, Waiting};
 use crate::datagrams::probing::RequestLog;
 use crate::disk_looks::imposed::ImposedDefects;
 use crate::process_looks::Table;
@@ -76,6 +78,10 @@ pub struct Faulting {
     network_changes: Arc<AtomicU64>,
     /// Faults that stand, by number.
     standing: BTreeMap<FaultId, Box<dyn StandingFault>>,
+    /// Faults that wait for a node to lead, by number.
+    waiting: BTreeMap<FaultId, Waiting>,
+    /// Of the fault that is struck now, where its target depends on who leads.
+    aim: Option<Aim>,
     /// Faults of disks that stand, by disk, as looks reckon with them.
     imposed: Arc<ImposedDefects>,
 }
@@ -114,6 +120,8 @@ impl Faulting {
             request_log: Arc::default(),
             network_changes: Arc::default(),
             standing: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            aim: None,
             imposed: Arc::default(),
         }
     }
@@ -130,8 +138,8 @@ impl Faulting {
         lock(&self.records).all().to_vec()
     }
 
-    /// Strikes: the list of all kinds of faults, each with a file of its own.
-    pub fn strike(&mut self, number: FaultId, fault: &Fault) {
+    /// The list of all kinds of faults, each with a file of its own.
+    fn strike_now(&mut self, number: FaultId, fault: &Fault) {
         match &fault.action {
             FaultAction::PowerOff(action) => self.strike_power(number, fault, action),
             FaultAction::Network(action) => {
@@ -167,7 +175,7 @@ impl Faulting {
             kind: fault.action.kind_name().to_owned(),
             target,
             aims_at_leader: fault.action.aims_at_leader(),
-            asked_s: self.events.now_s(),
+            asked_s: self.aim.as_ref().map_or_else(|| self.events.now_s(), |aim| aim.asked_s),
             ..FaultRecord::default()
         }
     }
@@ -184,12 +192,13 @@ impl Faulting {
         *lock(&self.records).of(number) = record.clone();
     }
 
-    /// Heals a fault, if it stands.
+    /// Heals a fault, if it stands. One that still waits is given up.
     pub fn heal(&mut self, number: FaultId) {
         self.mend(number, false);
     }
 
     fn mend(&mut self, number: FaultId, in_a_hurry: bool) {
+        self.end_wait(number, None);
         if let Some(standing) = self.standing.remove(&number) {
             standing.mend(self, number, in_a_hurry);
             self.renew_canaries();
@@ -204,6 +213,7 @@ impl Faulting {
     /// Heals everything that still stands. In a hurry, because the run is to end, only the hosts are waited for.
     pub fn heal_all(&mut self, in_a_hurry: bool) {
         self.is_hurried |= in_a_hurry;
+        self.call_off();
         let standing: Vec<FaultId> = self.standing.keys().copied().collect();
         standing.into_iter().for_each(|number| self.mend(number, in_a_hurry));
     }
@@ -225,7 +235,9 @@ impl Faulting {
     fn teller(&self) -> impl Fn(FaultId, Option<f64>, Receipt) + Send + 'static {
         let (records, events) = (self.records.clone(), self.events.clone());
         let on_effect = self.on_effect.clone();
-        move |number, effect_s, receipt| {
+        let waited = self.aim.as_ref().and_then(|aim| aim.waited.clone());
+        move |number, effect_s, mut receipt| {
+            receipt.evidence.extend(waited.clone());
             let at_s = effect_s.unwrap_or_else(|| events.now_s());
             events.say_at(at_s, EventKind::FaultTookEffect { fault: number, receipt: receipt.clone() });
             let shown = receipt.verdict == Verdict::Pass;
@@ -289,6 +301,7 @@ impl Faulting {
 
 impl Drop for Faulting {
     fn drop(&mut self) {
+        self.waiting.clear();
         for standing in self.standing.values_mut() {
             standing.give_up();
         }

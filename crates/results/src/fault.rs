@@ -15,7 +15,7 @@ pub struct FaultResult {
     pub hits: Vec<String>,
     /// Nodes that ran there.
     pub nodes: Vec<String>,
-    /// When it was requested.
+    /// When it was requested, or its wait for a leader ended.
     pub asked_s: f64,
     /// When it took effect, by its receipt; null if it never did.
     pub took_effect_s: Option<f64>,

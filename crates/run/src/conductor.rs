@@ -26,6 +26,9 @@ use crate::target::{Beginning, Found, PlaceError, TargetError, Underway};
 /// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
 const LEAD: Duration = Duration::from_millis(300);
 
+/// How often faults that wait for their target are looked at.
+const TAKE_UP_EVERY: Duration = Duration::from_millis(50);
+
 /// What can go wrong while the run is under way.
 #[derive(Debug, thiserror::Error)]
 pub enum ConductorError {
@@ -183,11 +186,12 @@ impl Conductor<'_> {
         let faults: Vec<&Fault> = self.scenario.faults().collect();
         collector.scene().of_s = planned.iter().map(|phase| phase.length.as_secs()).sum();
         for timed in timeline(&planned) {
-            if let Some(why) = wait_until(zero + timed.at, self.interrupts) {
+            if let Some(why) = wait_and_take_up(zero + timed.at, underway, self.interrupts) {
                 return Some(why);
             }
             match timed.action {
                 Action::Phase { phase } => {
+                    underway.phase_is_over();
                     let phase = &self.scenario.schedule[phase];
                     collector.scene().phase.clone_from(&phase.name);
                     let (name, for_s) = (phase.name.clone(), phase.length.as_secs_f64());
@@ -295,6 +299,23 @@ fn wait_until(moment: Instant, interrupts: &Receiver<String>) -> Option<String> 
     }
 }
 
+/// The same, and faults that wait for their target are struck meanwhile.
+fn wait_and_take_up(
+    moment: Instant,
+    underway: &mut dyn Underway,
+    interrupts: &Receiver<String>,
+) -> Option<String> {
+    loop {
+        let now = Instant::now();
+        let some_wait = now < moment && underway.take_up();
+        let next = if some_wait { moment.min(now + TAKE_UP_EVERY) } else { moment };
+        let interrupted = wait_until(next, interrupts);
+        if interrupted.is_some() || next == moment {
+            return interrupted;
+        }
+    }
+}
+
 /// The machine's ticks so far, for [`busy_since`].
 pub(crate) fn busy_ticks() -> Option<(u64, u64)> {
     lab::accounting::machine_busy_and_total_ticks().ok()
@@ -310,7 +331,59 @@ pub(crate) fn busy_since(earlier: Option<(u64, u64)>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use faults::FaultRecord;
+
     use super::*;
+
+    /// A target with a fault that waits; whoever looks at it for the third time asks the run to end.
+    struct Waits {
+        looks: usize,
+        order: Sender<String>,
+    }
+
+    impl Underway for Waits {
+        fn strike(&mut self, _: FaultId, _: &Fault) {}
+
+        fn take_up(&mut self) -> bool {
+            self.looks += 1;
+            if self.looks == 3 {
+                self.order.send("the user".to_owned()).expect("somebody listens");
+            }
+            true
+        }
+
+        fn heal(&mut self, _: FaultId) {}
+
+        fn schedule_is_over(&mut self) -> Result<(), TargetError> {
+            Ok(())
+        }
+
+        fn heal_all(&mut self, _: bool) {}
+
+        fn loads_have_ended(&mut self) {}
+
+        fn settle(&mut self, _: bool) -> Vec<FaultRecord> {
+            Vec::new()
+        }
+
+        fn finish(self: Box<Self>) -> Found {
+            Found::default()
+        }
+    }
+
+    #[test]
+    fn a_fault_that_waits_is_looked_at_until_the_next_action_is_due_or_the_run_is_interrupted() {
+        let (order, interrupts) = channel();
+        let mut waits = Waits { looks: 0, order };
+        let next = Instant::now() + Duration::from_secs(3600);
+        assert_eq!(wait_and_take_up(next, &mut waits, &interrupts).as_deref(), Some("the user"));
+        assert_eq!(waits.looks, 3);
+        // What is due now may end its waiting: it is not struck just before.
+        assert_eq!(wait_and_take_up(Instant::now(), &mut waits, &interrupts), None);
+        assert_eq!(waits.looks, 3);
+    }
 
     #[test]
     fn a_fault_that_took_long_to_heal_at_the_end_of_the_schedule_makes_the_record_no_longer() {

@@ -126,6 +126,14 @@ impl Underway for LabRun {
         self.faulting.iter_mut().for_each(|faulting| faulting.strike(number, fault));
     }
 
+    fn take_up(&mut self) -> bool {
+        self.faulting.as_mut().is_some_and(Faulting::take_up)
+    }
+
+    fn phase_is_over(&mut self) {
+        self.faulting.iter_mut().for_each(Faulting::call_off);
+    }
+
     fn heal(&mut self, number: FaultId) {
         self.faulting.iter_mut().for_each(|faulting| faulting.heal(number));
     }

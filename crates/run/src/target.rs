@@ -101,6 +101,14 @@ pub(crate) trait Underway {
     /// Strikes a fault.
     fn strike(&mut self, number: FaultId, fault: &Fault);
 
+    /// Strikes the faults that wait for their target, if it is known now. Whether some still wait.
+    fn take_up(&mut self) -> bool {
+        false
+    }
+
+    /// A phase is over: faults that wait for their target wait no longer.
+    fn phase_is_over(&mut self) {}
+
     /// Heals a fault, if it stands.
     fn heal(&mut self, number: FaultId);
 

@@ -17,8 +17,14 @@ pub const WORKLOADS: &[&str] = workloads::NAMES;
 
 /// Roles a fault may be aimed at instead of a name.
 pub const ROLES: &[RoleEntry] = &[
-    RoleEntry { name: "leader", meaning: "the place of the leader when the fault starts" },
-    RoleEntry { name: "a-follower", meaning: "the place of one follower, drawn from the seed" },
+    RoleEntry {
+        name: "leader",
+        meaning: "the place of the leader when the fault starts; the fault waits up to 5 s for a leader",
+    },
+    RoleEntry {
+        name: "a-follower",
+        meaning: "the place of one follower, drawn from the seed; the fault waits up to 5 s for a leader",
+    },
     RoleEntry {
         name: "coordinator",
         meaning: "for an engine without a leader: the place of one of the nodes, drawn from the seed",

@@ -122,7 +122,10 @@ mod tests {
     fn places_that_left_the_kernels_path_are_warned_of() {
         assert_eq!(off_the_path(0), None);
         let told = off_the_path(2).expect("a warning").what;
-        assert!(told.starts_with("places left the kernel's own path") && told.contains("(times: 2)"), "{told}");
+        assert!(
+            told.starts_with("places left the kernel's own path") && told.contains("(times: 2)"),
+            "{told}"
+        );
     }
 
     #[test]

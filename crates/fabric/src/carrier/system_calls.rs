@@ -9,11 +9,7 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 use nix::time::{ClockId, clock_gettime};
 
 /// Waits for events, no longer than so many nanoseconds.
-pub(super) fn wait_for(
-    epoll: &Epoll,
-    events: &mut [EpollEvent],
-    wait_ns: Option<u64>,
-) -> nix::Result<usize> {
+pub(super) fn wait_for(epoll: &Epoll, events: &mut [EpollEvent], wait_ns: Option<u64>) -> nix::Result<usize> {
     // The plain call is the cheaper one, but its time-out counts whole milliseconds, far too coarse for a delay.
     match wait_ns {
         None => epoll.wait(events, EpollTimeout::NONE),

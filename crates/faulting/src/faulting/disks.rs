@@ -197,7 +197,7 @@ impl Faulting {
                     FaultTarget::Coordinator(_) | FaultTarget::Random(_) => Role::Random,
                     FaultTarget::Place(_) => return None,
                 };
-                let leader = self.platform.leader_by_asking();
+                let leader = self.leader();
                 let vm = pick(role, leader, &self.datacentre.vms_on(), self.seed, number)?;
                 let under = self.datacentre.vms[vm].volume().disk()?;
                 if *cache { disks.cache_before(under.name()) } else { disks.named(under.name()) }

@@ -171,7 +171,7 @@ impl Faulting {
         let places: Vec<&Path> = directions.iter().flat_map(|(from, to)| [from, to]).collect();
         if action.conditions().is_none() {
             record.vms = self.vms_in(&places);
-            record.leader = self.platform.leader_by_asking();
+            record.leader = self.leader();
         }
         self.enter(number, &record);
         Some((directions, rules))

@@ -240,7 +240,7 @@ impl Faulting {
             NodeTarget::AFollower => Role::AFollower,
             NodeTarget::Random => Role::Random,
         };
-        pick(role, self.platform.leader_by_asking(), &on, self.seed, number)
+        pick(role, self.leader(), &on, self.seed, number)
     }
 }
 

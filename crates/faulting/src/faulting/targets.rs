@@ -11,7 +11,7 @@ impl Faulting {
     pub(super) fn hosts_of(&self, target: &FaultTarget, fault: FaultId) -> Vec<usize> {
         let role = |role, level| {
             let on = self.datacentre.vms_on();
-            let leader = self.platform.leader_by_asking();
+            let leader = self.leader();
             let picked = pick(role, leader, &on, self.seed, fault);
             picked.map_or_else(Vec::new, |vm| self.hosts_around(self.datacentre.vms[vm].host(), level))
         };

@@ -4,6 +4,7 @@
 //! own, because a machine may take long to answer. Dropping it undoes what stands.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,6 +29,8 @@ const PATIENCE: Patience = Patience { stands: Duration::from_secs(10), gone: Dur
 const TIMER_AFTER: Duration = Duration::from_secs(120);
 /// How long a role's member is looked for.
 const ROLE_PATIENCE: Duration = Duration::from_secs(10);
+/// A role's member that is found within this was not waited for: connecting takes time, too.
+const FOUND_AT_ONCE: Duration = Duration::from_secs(1);
 /// Digits of a token that name a fault.
 const ID_DIGITS: usize = 8;
 
@@ -35,6 +38,13 @@ const ID_DIGITS: usize = 8;
 struct Broken {
     standing: Standing,
     reach: Reach,
+}
+
+/// A fault that is struck now or stands.
+struct Striking {
+    thread: JoinHandle<Option<Broken>>,
+    /// Set when its time is over: what has not been struck by then is not struck any more.
+    is_over: Arc<AtomicBool>,
 }
 
 /// What faults are struck on.
@@ -66,7 +76,7 @@ pub(super) struct Strikes {
     /// How long each fault stands by the schedule.
     stands: Vec<Duration>,
     /// Faults that are struck now or stand, by number.
-    standing: BTreeMap<FaultId, JoinHandle<Option<Broken>>>,
+    standing: BTreeMap<FaultId, Striking>,
     undoing: Vec<JoinHandle<()>>,
 }
 
@@ -107,10 +117,12 @@ impl Strikes {
         let stands = self.stands.get(number.index()).copied().unwrap_or_default();
         // Known from here on, whatever becomes of its thread: a fault without receipts lets no run pass, one that is not known does.
         ground.change(number, |kept| *kept = record.clone());
-        let job = move || ground.strike(number, &action, record, stands);
+        let is_over = Arc::<AtomicBool>::default();
+        let over = is_over.clone();
+        let job = move || ground.strike(number, &action, record, (stands, &over));
         match std::thread::Builder::new().name("fault".to_owned()).spawn(job) {
             Ok(thread) => {
-                self.standing.insert(number, thread);
+                self.standing.insert(number, Striking { thread, is_over });
             }
             Err(error) => {
                 self.ground.no_thread(&error);
@@ -120,13 +132,14 @@ impl Strikes {
         }
     }
 
-    /// Undoes a fault, once its strike is over.
+    /// Undoes a fault, once its strike is over. One whose member is still looked for is not struck.
     pub(super) fn heal(&mut self, number: FaultId) {
-        let Some(struck) = self.standing.remove(&number) else { return };
+        let Some(Striking { thread, is_over }) = self.standing.remove(&number) else { return };
+        is_over.store(true, Ordering::Release);
         let ground = self.ground.clone();
         let job = move || {
             // One that panicked leaves the fault without a receipt; the timer on its machine undoes what may stand.
-            if let Ok(Some(broken)) = struck.join() {
+            if let Ok(Some(broken)) = thread.join() {
                 ground.undo(number, broken);
             }
         };
@@ -205,16 +218,30 @@ impl Ground {
         number: FaultId,
         fault: &ExternalFault,
         mut record: FaultRecord,
-        stands: Duration,
+        (stands, is_over): (Duration, &AtomicBool),
     ) -> Option<Broken> {
+        let due_s = record.asked_s;
         let (chosen, leader) = self.choose(number, fault.node);
+        let waited_s = self.chronicle.now_s() - due_s;
+        let waited = waited_in_words(fault.node, due_s, waited_s);
+        if waited.is_some() {
+            // What happened meanwhile is not its doing.
+            record.asked_s += waited_s;
+        }
         let found = chosen.and_then(|chosen| Some((chosen, self.on.cluster.members.get(chosen)?)));
         let Some((chosen, member)) = found else {
             self.enter(number, &record);
-            let why = format!("no member matches `{}` now", fault.node);
+            let waited = waited.map(|waited| format!("; {waited}")).unwrap_or_default();
+            let why = format!("no member matches `{}` now{waited}", fault.node);
             self.not_struck(number, Verdict::Fail, why);
             return None;
         };
+        if waited.is_some() && is_over.load(Ordering::Acquire) {
+            self.enter(number, &record);
+            let why = "nothing was struck: the fault was over before a leader was found".to_owned();
+            self.not_struck(number, Verdict::Fail, why);
+            return None;
+        }
         let path = vec!["cluster".to_owned(), "members".to_owned(), member.name.clone()];
         (record.hits, record.vms, record.leader) = (vec![path.join("/")], vec![chosen], leader);
         record.struck = Struck::Nodes(vec![path]);
@@ -231,7 +258,9 @@ impl Ground {
         match struck {
             Ok(broken) => {
                 let effect_s = self.chronicle.seconds_at(broken.standing.struck_at());
-                self.receive(number, Some(effect_s), effect_of(&broken));
+                let mut receipt = effect_of(&broken);
+                receipt.evidence.extend(waited);
+                self.receive(number, Some(effect_s), receipt);
                 Some(broken)
             }
             Err(why) => {
@@ -313,6 +342,13 @@ impl Ground {
     }
 }
 
+/// What is to be said of a role's member that was not found at once.
+fn waited_in_words(node: NodeTarget, due_s: f64, waited_s: f64) -> Option<String> {
+    let is_asked = matches!(node, NodeTarget::Leader | NodeTarget::AFollower);
+    (is_asked && waited_s >= FOUND_AT_ONCE.as_secs_f64())
+        .then(|| format!("it was due at {due_s:.1} s; the leader was looked for over {waited_s:.1} s"))
+}
+
 /// When the timer on the machine fires, from its arming on. What strikes and what undoes have their whole time before that: a timer
 /// that fires while a strike goes on is used up, and what it undid is struck after it.
 fn timer_after(stands: Duration, commands: &Filled) -> Duration {
@@ -343,6 +379,15 @@ fn in_doubt(host: &str, doubts: &[Doubt]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_fault_that_was_late_for_want_of_a_leader_says_that_it_waited() {
+        let said = |node, waited_s| waited_in_words(node, 18.0, waited_s);
+        let late = "it was due at 18.0 s; the leader was looked for over 3.2 s";
+        assert_eq!(said(NodeTarget::Leader, 3.2).as_deref(), Some(late));
+        assert_eq!(said(NodeTarget::AFollower, 0.3), None);
+        assert_eq!(said(NodeTarget::Named(0), 3.2), None);
+    }
 
     #[test]
     fn the_timer_leaves_every_shipped_fault_the_time_that_its_commands_may_take() {

@@ -1,0 +1,246 @@
+//! Faults aimed at the leader or at a follower, while no node leads: they wait for a short time.
+//!
+//! Owns which faults wait, for how long, and what is said of it. Who leads is asked on a thread of its own, because silent nodes
+//! take long to ask: other faults are struck meanwhile. How often the faults that wait are looked at is the caller's business.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use history::FaultId;
+use scenario::{ClockTarget, DiskTarget, Fault, FaultAction, FaultTarget, NodeTarget, PartitionShape};
+
+use super::Faulting;
+
+/// How long a fault waits for a node to lead.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two times that it is asked who leads.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// What is known of a fault whose target depends on who leads, at the moment it is struck.
+pub(super) struct Aim {
+    /// When it was asked for.
+    pub(super) asked_s: f64,
+    /// Who leads; with nobody, nothing is struck.
+    leader: Option<usize>,
+    /// How long it waited, if it did.
+    pub(super) waited: Option<String>,
+}
+
+/// A fault that waits for a node to lead. Dropping it ends the asking.
+pub(super) struct Waiting {
+    fault: Fault,
+    due_s: f64,
+    since: Instant,
+    asking: Arc<Asking>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.asking.is_over.store(true, Ordering::Release);
+    }
+}
+
+/// The question who leads, asked again and again.
+#[derive(Default)]
+struct Asking {
+    /// The last answer.
+    leader: Mutex<Option<usize>>,
+    is_over: AtomicBool,
+}
+
+impl Asking {
+    fn leader(&self) -> MutexGuard<'_, Option<usize>> {
+        self.leader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, mut who_leads: impl FnMut() -> Option<usize>, until: Instant) {
+        while !self.is_over.load(Ordering::Acquire) && Instant::now() < until {
+            let answer = who_leads();
+            *self.leader() = answer;
+            std::thread::sleep(ASK_EVERY);
+        }
+    }
+}
+
+impl Faulting {
+    /// Strikes. A fault whose target depends on who leads waits while no node does, until [`Faulting::take_up`] or
+    /// [`Faulting::call_off`] ends that.
+    pub fn strike(&mut self, number: FaultId, fault: &Fault) {
+        if !depends_on_leader(&fault.action) {
+            return self.strike_now(number, fault);
+        }
+        let asked_s = self.events.now_s();
+        match self.platform.leader_by_asking() {
+            Some(leader) => {
+                self.strike_at(number, fault, Aim { asked_s, leader: Some(leader), waited: None });
+            }
+            None => self.wait_for_a_leader(number, fault, asked_s),
+        }
+    }
+
+    /// Strikes the faults that waited for a node to lead, if one does now, and gives up those that have waited for long. Whether
+    /// some still wait.
+    pub fn take_up(&mut self) -> bool {
+        let numbers: Vec<FaultId> = self.waiting.keys().copied().collect();
+        for number in numbers {
+            let Some(waiting) = self.waiting.get(&number) else { continue };
+            // A fault struck just before may have cost it its power.
+            let on = self.datacentre.vms_on();
+            let leader = waiting.asking.leader().filter(|vm| on.contains(vm));
+            if leader.is_some() || waiting.since.elapsed() >= PATIENCE {
+                self.end_wait(number, leader);
+            }
+        }
+        !self.waiting.is_empty()
+    }
+
+    /// The faults that wait for a node to lead wait no longer: nothing is done.
+    pub fn call_off(&mut self) {
+        let numbers: Vec<FaultId> = self.waiting.keys().copied().collect();
+        for number in numbers {
+            self.end_wait(number, None);
+        }
+    }
+
+    /// Who leads, for the fault that is struck now.
+    pub(super) fn leader(&self) -> Option<usize> {
+        match &self.aim {
+            Some(aim) => aim.leader,
+            None => self.platform.leader_by_asking(),
+        }
+    }
+
+    fn wait_for_a_leader(&mut self, number: FaultId, fault: &Fault, due_s: f64) {
+        let kind = fault.action.kind_name();
+        self.events.progress(format!("fault {} ({kind}) waits: no node leads", number.ordinal()));
+        let (since, asking) = (Instant::now(), Arc::<Asking>::default());
+        let waiting = Waiting { fault: fault.clone(), due_s, since, asking: asking.clone() };
+        self.waiting.insert(number, waiting);
+        let platform = self.platform.clone();
+        self.in_background(move || asking.ask(|| platform.leader_by_asking(), since + PATIENCE));
+    }
+
+    /// Ends a fault's waiting, if it waits: it is struck, or, where no node leads, its record says that nothing was done.
+    pub(super) fn end_wait(&mut self, number: FaultId, leader: Option<usize>) {
+        let Some(waiting) = self.waiting.remove(&number) else { return };
+        let asked_s = self.events.now_s();
+        let waited = waited_in_words(waiting.due_s, asked_s - waiting.due_s, leader.is_some());
+        // What happened while it waited is not its doing, nor does it end the time of an earlier fault before it strikes.
+        let aim = Aim { asked_s, leader, waited: Some(waited) };
+        let mut fault = waiting.fault.clone();
+        // It still ends when the schedule says: probes are paced for what is left.
+        fault.length = fault.length.map(|length| length.saturating_sub(waiting.since.elapsed()));
+        drop(waiting);
+        self.strike_at(number, &fault, aim);
+    }
+
+    fn strike_at(&mut self, number: FaultId, fault: &Fault, aim: Aim) {
+        self.aim = Some(aim);
+        self.strike_now(number, fault);
+        self.aim = None;
+    }
+}
+
+fn waited_in_words(due_s: f64, waited_s: f64, is_led: bool) -> String {
+    let none = if is_led { "" } else { "; none did" };
+    format!("it was due at {due_s:.1} s and waited {waited_s:.1} s for a node to lead{none}")
+}
+
+/// Whether nobody knows what the fault strikes while no node leads.
+fn depends_on_leader(action: &FaultAction) -> bool {
+    let at = |target: &FaultTarget| matches!(target, FaultTarget::Leader(_) | FaultTarget::AFollower(_));
+    let of = |node: NodeTarget| matches!(node, NodeTarget::Leader | NodeTarget::AFollower);
+    match action {
+        FaultAction::PowerOff(action) => at(&action.target),
+        FaultAction::Network(action) => action.directions.iter().any(|(from, to)| at(from) || at(to)),
+        FaultAction::Partition(action) => match &action.shape {
+            PartitionShape::Isolate(target) | PartitionShape::Bridge(target) => at(target),
+            PartitionShape::OneWay { from: one, to: other } | PartitionShape::Between(one, other) => {
+                at(one) || at(other)
+            }
+            PartitionShape::Halves | PartitionShape::Ring => false,
+        },
+        FaultAction::Disk(action) => match &action.target {
+            DiskTarget::Named { .. } => false,
+            DiskTarget::Of { node, .. } => at(node),
+        },
+        FaultAction::Process(action) => of(action.node),
+        FaultAction::Pressure(action) => of(action.node),
+        FaultAction::ClockJump(action)
+        | FaultAction::ClockDrift(action)
+        | FaultAction::ClockRace(action)
+        | FaultAction::ClockStop(action) => match action.node {
+            ClockTarget::Node(node) => of(node),
+            ClockTarget::All => false,
+        },
+        FaultAction::Migrate(action) => of(action.node),
+        FaultAction::RollingRestart(_) | FaultAction::External(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::{BlockAnswer, Level, PartitionFault, PowerOffFault, PressureFault, Taken};
+
+    use super::*;
+
+    /// What is known of the leader once these answers have come.
+    fn known_after(answers: &[Option<usize>]) -> Option<usize> {
+        let (asking, mut asked) = (Asking::default(), 0);
+        let next = || {
+            asked += 1;
+            asking.is_over.store(asked == answers.len(), Ordering::Release);
+            answers[asked - 1]
+        };
+        asking.ask(next, Instant::now() + Duration::from_secs(3600));
+        *asking.leader()
+    }
+
+    #[test]
+    fn a_leader_elected_while_a_fault_waits_is_found_and_one_that_leads_no_more_is_not() {
+        assert_eq!(known_after(&[None, None, Some(2)]), Some(2));
+        assert_eq!(known_after(&[Some(2), None]), None);
+    }
+
+    #[test]
+    fn nobody_is_asked_for_a_fault_that_no_longer_waits() {
+        let asking = Arc::<Asking>::default();
+        let action = off(FaultTarget::Leader(Level::Host));
+        let fault = Fault { action, at: Duration::ZERO, length: None, flap: None };
+        drop(Waiting { fault, due_s: 0.0, since: Instant::now(), asking: asking.clone() });
+        asking.ask(|| Some(0), Instant::now() + Duration::from_secs(3600));
+        assert_eq!(*asking.leader(), None);
+    }
+
+    fn off(target: FaultTarget) -> FaultAction {
+        FaultAction::PowerOff(PowerOffFault { target })
+    }
+
+    #[test]
+    fn faults_aimed_at_the_leader_or_a_follower_wait_and_others_do_not() {
+        let leader = || FaultTarget::Leader(Level::Host);
+        let cut = |shape| FaultAction::Partition(PartitionFault { shape, answer: BlockAnswer::Silence });
+        let press = |node| FaultAction::Pressure(PressureFault { node, taken: Taken::Processor(0.5) });
+        let random = || FaultTarget::Random(Level::Host);
+        for waits in [
+            off(leader()),
+            off(FaultTarget::AFollower(Level::Rack)),
+            cut(PartitionShape::Bridge(leader())),
+            cut(PartitionShape::Between(random(), leader())),
+            press(NodeTarget::AFollower),
+        ] {
+            assert!(depends_on_leader(&waits), "{waits:?}");
+        }
+        for strikes in [off(random()), cut(PartitionShape::Halves), press(NodeTarget::Named(0))] {
+            assert!(!depends_on_leader(&strikes), "{strikes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_a_wait_tells_when_the_fault_was_due_and_whether_a_node_led() {
+        let said = |is_led| waited_in_words(18.0, 2.34, is_led);
+        assert_eq!(said(true), "it was due at 18.0 s and waited 2.3 s for a node to lead");
+        assert_eq!(said(false), "it was due at 18.0 s and waited 2.3 s for a node to lead; none did");
+    }
+}
