@@ -12,5 +12,6 @@ mod install;
 mod loopback;
 mod mongodb;
 mod redis;
+mod repmgr;
 mod shipped;
 mod stand_in;

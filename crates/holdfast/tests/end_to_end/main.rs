@@ -38,6 +38,7 @@ mod power_loss;
 mod processes;
 mod receipts;
 mod redis;
+mod repmgr;
 mod shell;
 mod shipped;
 mod survival;

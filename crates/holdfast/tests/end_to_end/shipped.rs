@@ -33,6 +33,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("patroni", "patroni.rs"),
     ("patroni-stop", "patroni.rs"),
     ("redis", "redis.rs"),
+    ("repmgr", "repmgr.rs"),
+    ("repmgr-split-brain", "repmgr.rs"),
     ("script", "workloads.rs"),
     ("survival-control", "survival.rs"),
     ("survival-mirrored", "survival.rs"),
