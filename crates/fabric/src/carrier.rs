@@ -24,6 +24,7 @@ use crate::options::Options;
 use crate::overlay::ImposedId;
 use crate::packet::FRAME_BYTES_MAX;
 use crate::policy::{Path, Policy, Rule};
+use crate::prefix::Prefix;
 use crate::recorder::Recorder;
 pub use crate::recorder::{CaptureId, Tap};
 use crate::router::{PortId, Sending};
@@ -57,6 +58,8 @@ pub enum Command {
     EndCapture { id: CaptureId, answer: Sender<io::Result<u64>> },
     /// Tell what has gone through.
     Counters { answer: Sender<Counters> },
+    /// Say which networks lie behind a port.
+    Route { port: PortId, behind: Vec<Prefix>, answer: Sender<()> },
     /// Begin to count the packets of pairs of places.
     Count { pairs: Vec<(Path, Path)>, answer: Sender<Vec<usize>> },
     /// Tell what has been counted.
@@ -171,6 +174,10 @@ impl Carrier {
                 }
                 Command::Detach { port, answer } => {
                     self.detach(port);
+                    let _ = answer.send(());
+                }
+                Command::Route { port, behind, answer } => {
+                    self.network.route(port, behind);
                     let _ = answer.send(());
                 }
                 Command::Relocate { port, place, answer } => {
