@@ -297,6 +297,7 @@ impl Datacentre {
                 follows_links: settings.follows_links,
                 names: names.clone(),
                 users_mapped: settings.users_mapped,
+                whole_machine: None,
                 name,
             };
             let network = Network { addresses: addresses(2, index)?, family, fabric: self.fabric.clone() };

@@ -130,6 +130,7 @@ impl Ground {
             follows_links: true,
             names: BTreeMap::from([(name.to_owned(), addresses(number).all(Family::V4))]),
             users_mapped: self.users_mapped,
+            whole_machine: None,
         };
         let plan = BootPlan { name: name.to_owned(), addresses: addresses(number), set_up, clock };
         let (node, tun) = Node::boot(&plan).expect("a node");
