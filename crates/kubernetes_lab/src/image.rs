@@ -109,14 +109,15 @@ mod tests {
 
     fn entries(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
         let mut archive = tar::Archive::new(archive);
-        let read = |entry: io::Result<tar::Entry<'_, &[u8]>>| {
+        let mut found = BTreeMap::new();
+        for entry in archive.entries().expect("entries") {
             let mut entry = entry.expect("an entry");
             let name = entry.path().expect("a name").to_string_lossy().into_owned();
             let mut content = Vec::new();
             entry.read_to_end(&mut content).expect("its content");
-            (name, content)
-        };
-        archive.entries().expect("entries").map(read).collect()
+            found.insert(name, content);
+        }
+        found
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! All but [`install`], [`start`] and [`ready`] is pure.
 
 pub mod control_plane;
+pub mod file_names;
 pub mod files;
 mod go;
 mod image;
@@ -17,6 +18,7 @@ pub mod install;
 pub mod login;
 pub mod node_agent;
 pub mod node_proxy;
+mod on_node;
 pub mod pieces;
 pub mod pki;
 pub mod plan;
