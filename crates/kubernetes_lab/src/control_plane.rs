@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::file_names::on_control;
 use crate::plan::{API_PORT, Plan, SERVICES};
 
-/// The port at which the store answers, on the loopback alone.
+/// The port at which the store answers, on the loopback alone: it asks nobody who he is.
 pub const STORE_PORT: u16 = 2379;
 /// The port at which copies of the store would speak to each other. It has none.
 const STORE_PEER_PORT: u16 = 2380;
@@ -99,13 +99,15 @@ pub fn controllers(plan: &Plan, volume: &Path) -> Flags {
         ("kubeconfig", login.clone()),
         ("authentication-kubeconfig", login.clone()),
         ("authorization-kubeconfig", login),
-        ("bind-address", "127.0.0.1".to_owned()),
+        ("bind-address", plan.control().address.to_string()),
         ("secure-port", CONTROLLERS_PORT.to_string()),
         ("service-account-private-key-file", file(on_control::TOKENS_PRIVATE)),
         ("root-ca-file", file(on_control::AUTHORITY)),
         ("use-service-account-credentials", "true".to_owned()),
         ("leader-elect", "false".to_owned()),
         ("allocate-node-cidrs", "false".to_owned()),
+        // The usual one lies among the machine's programs, where a node cannot write.
+        ("flex-volume-plugin-dir", file(on_control::VOLUME_PLUGINS)),
         ("service-cluster-ip-range", SERVICES.to_string()),
         ("node-monitor-period", format!("{}s", seconds(timing.look_every))),
         ("node-monitor-grace-period", format!("{}s", seconds(timing.lost_after))),
@@ -116,13 +118,13 @@ pub fn controllers(plan: &Plan, volume: &Path) -> Flags {
 
 /// The scheduler's.
 #[must_use]
-pub fn scheduler(volume: &Path) -> Flags {
+pub fn scheduler(plan: &Plan, volume: &Path) -> Flags {
     let login = volume.join(on_control::SCHEDULER_LOGIN).display().to_string();
     Flags::of([
         ("kubeconfig", login.clone()),
         ("authentication-kubeconfig", login.clone()),
         ("authorization-kubeconfig", login),
-        ("bind-address", "127.0.0.1".to_owned()),
+        ("bind-address", plan.control().address.to_string()),
         ("secure-port", SCHEDULER_PORT.to_string()),
         ("leader-elect", "false".to_owned()),
         ("v", "1".to_owned()),
@@ -174,12 +176,12 @@ mod tests {
         let expected = [
             "--authentication-kubeconfig=/v/scheduler.kubeconfig",
             "--authorization-kubeconfig=/v/scheduler.kubeconfig",
-            "--bind-address=127.0.0.1",
+            "--bind-address=10.2.0.9",
             "--kubeconfig=/v/scheduler.kubeconfig",
             "--leader-elect=false",
             "--secure-port=10259",
             "--v=1",
         ];
-        assert_eq!(scheduler(Path::new(VOLUME)).arguments(), expected);
+        assert_eq!(scheduler(&three_workers(), Path::new(VOLUME)).arguments(), expected);
     }
 }

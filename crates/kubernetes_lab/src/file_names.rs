@@ -24,6 +24,8 @@ pub mod on_control {
     pub const CONTROLLERS_LOGIN: &str = "controllers.kubeconfig";
     /// The login of the scheduler.
     pub const SCHEDULER_LOGIN: &str = "scheduler.kubeconfig";
+    /// A folder that the controllers look for plugins in; there are none.
+    pub const VOLUME_PLUGINS: &str = "volume-plugins";
     /// Rights that a new cluster does not have by itself.
     pub const RIGHTS: &str = "rights.json";
 }

@@ -161,11 +161,11 @@ mod tests {
         let flags = [
             control_plane::api_server(&plan, volume),
             control_plane::controllers(&plan, volume),
-            control_plane::scheduler(volume),
+            control_plane::scheduler(&plan, volume),
         ];
         for argument in flags.iter().flat_map(control_plane::Flags::arguments) {
             for name in named(&argument) {
-                assert!(files.contains_key(name.as_str()), "{argument}");
+                assert!(files.contains_key(name.as_str()) || name == on_control::VOLUME_PLUGINS, "{argument}");
             }
         }
     }

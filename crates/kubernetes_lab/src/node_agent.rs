@@ -51,6 +51,7 @@ pub struct Settings {
     node_lease_duration_seconds: u64,
     register_node: bool,
     max_pods: u32,
+    volume_plugin_dir: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -128,6 +129,8 @@ pub fn settings(plan: &Plan, volume: &Path) -> Settings {
         node_lease_duration_seconds: timing.lease.as_secs(),
         register_node: true,
         max_pods: 30,
+        // The usual one lies among the machine's programs, where a node cannot write.
+        volume_plugin_dir: "/var/lib/kubelet/volume-plugins",
     }
 }
 
@@ -195,7 +198,8 @@ mod tests {
   "nodeStatusReportFrequency": "10s",
   "nodeLeaseDurationSeconds": 4,
   "registerNode": true,
-  "maxPods": 30
+  "maxPods": 30,
+  "volumePluginDir": "/var/lib/kubelet/volume-plugins"
 }"#;
 
     #[test]

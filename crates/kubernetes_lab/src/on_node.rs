@@ -106,11 +106,14 @@ impl OnNode<'_> {
         })
     }
 
-    /// Makes a folder that belongs to the node's ordinary user.
+    /// Makes a folder that belongs to the node's ordinary user, and is still there after a power-off.
     pub(crate) fn make_folder(&self, path: &Path, mode: &str) -> Result<(), StartError> {
+        let above = path.parent().unwrap_or(path).display().to_string();
         let path = path.display().to_string();
-        let program = Path::new("/usr/bin/install");
-        self.run_program(program, &["-d", "-m", mode, "-o", USER, "-g", USER, &path]).map(drop)
+        let make = Path::new("/usr/bin/install");
+        self.run_program(make, &["-d", "-m", mode, "-o", USER, "-g", USER, &path])?;
+        // Without it the volume forgets the folder with all that was synced in it.
+        self.run_program(Path::new("/usr/bin/sync"), &[&path, &above]).map(drop)
     }
 
     /// Runs a piece to its end; what it said.
@@ -153,7 +156,7 @@ impl OnNode<'_> {
         Command { program: program.to_owned(), arguments, environment: self.programs.environment() }
     }
 
-    /// Whether somebody listens at a port of the node's loopback.
+    /// Whether somebody listens at a port of the node's own address.
     pub(crate) fn listens(&self, port: u16) -> bool {
         self.node.connect(port, CONNECT_PATIENCE).is_ok()
     }

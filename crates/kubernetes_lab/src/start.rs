@@ -17,7 +17,7 @@ pub use crate::on_node::StartError;
 use crate::on_node::{OnNode, Started};
 use crate::pieces::{
     API_SERVER, CLIENT, CONTROLLERS, NODE_AGENT, NODE_PROXY, PAUSE_IMAGE, RUNTIME, RUNTIME_CLIENT, SCHEDULER,
-    SHELL_IMAGE, STORE,
+    SHELL, SHELL_IMAGE, STORE,
 };
 use crate::plan::{Plan, Worker};
 use crate::runtime::{SOCKET, Snapshots};
@@ -70,13 +70,15 @@ impl Cluster {
     pub fn start_control(&self, node: &dyn Node) -> Result<(), StartError> {
         let on = self.on(node);
         let volume = node.data_directory();
+        let address = format!("http://127.0.0.1:{STORE_PORT}/health");
+        let health = ["wget", "-q", "-T", "2", "-O", "/dev/null", &address];
         let store = on.start(&STORE, control_plane::store(&volume).arguments())?;
-        on.until(store, ("the store answers", STORE_PATIENCE), || Ok(on.listens(STORE_PORT)))?;
+        on.until(store, ("the store answers", STORE_PATIENCE), || on.succeeds(&SHELL, &health))?;
         let api = on.start(&API_SERVER, control_plane::api_server(&self.plan, &volume).arguments())?;
         on.until(api, ("the API is ready", API_PATIENCE), || self.asks(&on, &["get", "--raw=/readyz"]))?;
         let controllers = control_plane::controllers(&self.plan, &volume).arguments();
         let controllers = on.start(&CONTROLLERS, controllers)?;
-        let scheduler = on.start(&SCHEDULER, control_plane::scheduler(&volume).arguments())?;
+        let scheduler = on.start(&SCHEDULER, control_plane::scheduler(&self.plan, &volume).arguments())?;
         let rights = on.volume(on_control::RIGHTS).display().to_string();
         on.until(api, ("the API takes rights", PART_PATIENCE), || self.asks(&on, &["apply", "-f", &rights]))?;
         let port = |started: Started, what: &'static str, port: u16| {
