@@ -252,7 +252,7 @@ impl Drop for CpuGroups {
 pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError> {
     let deadline = Instant::now() + patience;
     let names = [folder_name(run_name), folder_name(&name_for_nodes(run_name))];
-    for folder in all_candidates().iter().flat_map(|parent| names.iter().map(|name| parent.join(name))) {
+    for folder in all_candidates().iter().flat_map(|parent| names.iter().map(move |name| parent.join(name))) {
         while folder.exists() {
             match remove(&folder) {
                 Ok(()) => break,
