@@ -161,8 +161,10 @@ mod tests {
 
     #[test]
     fn both_that_sign_and_both_that_check_agree_on_the_key_and_the_range() {
-        let (api, controllers) =
-            (api_server(&three_workers(), Path::new(VOLUME)), controllers(&three_workers(), Path::new(VOLUME)));
+        let (api, controllers) = (
+            api_server(&three_workers(), Path::new(VOLUME)),
+            controllers(&three_workers(), Path::new(VOLUME)),
+        );
         assert_eq!(
             api.get("service-account-signing-key-file"),
             controllers.get("service-account-private-key-file")

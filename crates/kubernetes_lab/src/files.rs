@@ -165,7 +165,10 @@ mod tests {
         ];
         for argument in flags.iter().flat_map(control_plane::Flags::arguments) {
             for name in named(&argument) {
-                assert!(files.contains_key(name.as_str()) || name == on_control::VOLUME_PLUGINS, "{argument}");
+                assert!(
+                    files.contains_key(name.as_str()) || name == on_control::VOLUME_PLUGINS,
+                    "{argument}"
+                );
             }
         }
     }

@@ -62,15 +62,12 @@ struct Download {
 ///
 /// # Errors
 /// When there is no Go that will do, or a step fails.
-pub(crate) fn build(
-    staging: &Path,
-    target: &Path,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), GoError> {
+pub(crate) fn build(staging: &Path, target: &Path, progress: &mut dyn FnMut(&str)) -> Result<(), GoError> {
     check_version(staging)?;
     let around = staging.join("around");
     let step = |step: &'static str| move |why: String| GoError::Step { step, why };
-    let folder = |path: &Path| fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()));
+    let folder =
+        |path: &Path| fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()));
     folder(&around).map_err(step("make a folder"))?;
     folder(target).map_err(step("make a folder"))?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -115,7 +112,8 @@ fn go(staging: &Path, folder: &Path) -> Command {
 }
 
 fn check_version(staging: &Path) -> Result<(), GoError> {
-    let said = run(go(staging, Path::new("/")).args(["env", "GOVERSION"])).map_err(|why| GoError::NoGo { why })?;
+    let said =
+        run(go(staging, Path::new("/")).args(["env", "GOVERSION"])).map_err(|why| GoError::NoGo { why })?;
     let found = said.trim();
     if version_in(found).is_some_and(|version| version >= GO) {
         return Ok(());

@@ -14,7 +14,8 @@ use crate::pieces::{PAUSE_IMAGE, SHELL_IMAGE};
 const FOLDERS: &[&str] =
     &["bin", "data", "dev", "etc", "lib", "lib64", "proc", "run", "sys", "usr", "usr/bin", "usr/sbin"];
 /// Users that programs look up. Databases refuse to be root; 1000 is a lab node's ordinary user.
-const USERS: &str = "root:x:0:0:root:/:/bin/sh\nnode:x:1000:1000:node:/data:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n";
+const USERS: &str =
+    "root:x:0:0:root:/:/bin/sh\nnode:x:1000:1000:node:/data:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n";
 const GROUPS: &str = "root:x:0:\nnode:x:1000:\nnogroup:x:65534:\n";
 /// What the first container of a pod does: nothing, for 68 years.
 const SLEEP: &[&str] = &["/bin/sleep", "2147483647"];

@@ -30,6 +30,7 @@ pub mod start;
 pub mod storage;
 
 pub use files::{ControlFiles, WorkerFiles};
+pub use go::GoError;
 pub use install::{InstallError, install, installed};
 pub use pieces::Programs;
 pub use plan::{Member, Plan, PlanError, Timing, Worker};

@@ -59,7 +59,9 @@ pub fn settings(member: &Member, volume: &Path, mode: Mode) -> Settings {
         api_version: "kubeproxy.config.k8s.io/v1alpha1",
         kind: "KubeProxyConfiguration",
         mode,
-        client_connection: Connection { kubeconfig: volume.join(on_worker::PROXY_LOGIN).display().to_string() },
+        client_connection: Connection {
+            kubeconfig: volume.join(on_worker::PROXY_LOGIN).display().to_string(),
+        },
         hostname_override: member.name.clone(),
         bind_address: member.address.to_string(),
         pods: PODS,

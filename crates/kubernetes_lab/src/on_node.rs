@@ -188,7 +188,8 @@ impl OnNode<'_> {
 
     fn not_ready(&self, what: &'static str, waited: Duration, program: &str) -> StartError {
         let tail = self.log_tail(program);
-        let log = if tail.is_empty() { String::new() } else { format!("; the log of {program} ends:\n{tail}") };
+        let log =
+            if tail.is_empty() { String::new() } else { format!("; the log of {program} ends:\n{tail}") };
         StartError::NotReady { node: self.node.name().to_owned(), what, waited, log }
     }
 

@@ -94,7 +94,9 @@ impl Authority {
     pub fn for_api(&self, control: &Member) -> Result<Identity, rcgen::Error> {
         let mut names: Vec<String> = API_NAMES.iter().map(|name| (*name).to_owned()).collect();
         names.push(control.name.clone());
-        names.extend([control.address, SERVICES.address(1), std::net::Ipv4Addr::LOCALHOST].map(|at| at.to_string()));
+        names.extend(
+            [control.address, SERVICES.address(1), std::net::Ipv4Addr::LOCALHOST].map(|at| at.to_string()),
+        );
         let parameters = CertificateParams::new(names)?;
         self.sign(parameters, ("kube-apiserver", &[]), ExtendedKeyUsagePurpose::ServerAuth)
     }

@@ -73,7 +73,9 @@ impl Timing {
 
     /// Whether a node that is well can never be taken for lost.
     fn check(&self) -> Result<(), PlanError> {
-        for (what, time) in [("the lease", self.lease), ("a look", self.look_every), ("a status", self.status_every)] {
+        for (what, time) in
+            [("the lease", self.lease), ("a look", self.look_every), ("a status", self.status_every)]
+        {
             if time < Duration::from_secs(1) {
                 return Err(PlanError::TooShort { what });
             }
@@ -131,7 +133,9 @@ pub enum PlanError {
         what: &'static str,
     },
     /// Nodes that are well would be lost.
-    #[error("nodes are taken for lost after {lost_after:?}, while one that is well may be silent for {least:?}")]
+    #[error(
+        "nodes are taken for lost after {lost_after:?}, while one that is well may be silent for {least:?}"
+    )]
     LostTooEarly {
         /// After how long.
         lost_after: Duration,

@@ -82,8 +82,12 @@ mod tests {
     fn a_range_has_its_first_and_its_last_address_and_no_other() {
         let range = range(10, 244, 3, 24);
         assert_eq!(range.to_string(), "10.244.3.0/24");
-        assert!(range.contains(Ipv4Addr::new(10, 244, 3, 0)) && range.contains(Ipv4Addr::new(10, 244, 3, 255)));
-        assert!(!range.contains(Ipv4Addr::new(10, 244, 4, 0)) && !range.contains(Ipv4Addr::new(10, 244, 2, 255)));
+        assert!(
+            range.contains(Ipv4Addr::new(10, 244, 3, 0)) && range.contains(Ipv4Addr::new(10, 244, 3, 255))
+        );
+        assert!(
+            !range.contains(Ipv4Addr::new(10, 244, 4, 0)) && !range.contains(Ipv4Addr::new(10, 244, 2, 255))
+        );
         assert_eq!(range.address(1), Ipv4Addr::new(10, 244, 3, 1));
     }
 

@@ -85,10 +85,7 @@ pub fn settings(programs: &Programs, volume: &Path, snapshots: Snapshots) -> Str
             format!("{requests}.containerd.runtimes.runc"),
             vec![("runtime_type", text("io.containerd.runc.v2"))],
         ),
-        (
-            format!("{requests}.containerd.runtimes.runc.options"),
-            vec![("SystemdCgroup", Value::Flag(false))],
-        ),
+        (format!("{requests}.containerd.runtimes.runc.options"), vec![("SystemdCgroup", Value::Flag(false))]),
         (
             format!("{requests}.cni"),
             vec![

@@ -110,11 +110,8 @@ mod tests {
     use super::*;
 
     fn class(name: &str, nodes: &[&str]) -> Class {
-        let volume = |node: &&str| Volume {
-            name: format!("{name}-{node}"),
-            node: (*node).to_owned(),
-            gibibytes: 1,
-        };
+        let volume =
+            |node: &&str| Volume { name: format!("{name}-{node}"), node: (*node).to_owned(), gibibytes: 1 };
         Class {
             name: name.to_owned(),
             description: "as it is".to_owned(),

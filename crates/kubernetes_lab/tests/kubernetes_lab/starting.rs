@@ -27,11 +27,8 @@ fn cluster() -> Cluster {
 
 /// The lines without the arguments of what was run, each once where it was run again and again.
 fn order(node: &NotingNode) -> Vec<String> {
-    let mut names: Vec<String> = node
-        .lines()
-        .iter()
-        .map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "))
-        .collect();
+    let mut names: Vec<String> =
+        node.lines().iter().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
     names.dedup();
     names
 }
@@ -50,7 +47,8 @@ fn the_control_plane_is_started_from_the_store_upwards() {
         "run kubectl",
     ];
     assert_eq!(order(&node), expected);
-    let asked: Vec<String> = node.lines().into_iter().filter(|line| line.starts_with("run kubectl")).collect();
+    let asked: Vec<String> =
+        node.lines().into_iter().filter(|line| line.starts_with("run kubectl")).collect();
     assert!(asked[0].ends_with("get --raw=/readyz"), "{asked:?}");
     assert!(asked[1].ends_with("apply -f /v/rights.json"), "{asked:?}");
 }

@@ -13,6 +13,7 @@ mod inside;
 mod joined;
 mod outside;
 mod systems;
+mod whole_machines;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

@@ -14,7 +14,9 @@ use fabric::Fabric;
 use kubernetes::Kubectl;
 use kubernetes_lab::files::{self, WorkerOptions};
 use kubernetes_lab::pki::Authority;
-use kubernetes_lab::{Cluster, ControlFiles, Member, Plan, Programs, WorkerFiles, node_proxy, pieces, runtime};
+use kubernetes_lab::{
+    Cluster, ControlFiles, Member, Plan, Programs, WorkerFiles, node_proxy, pieces, runtime,
+};
 use lab::protocol::{PROGRAMS, VOLUME};
 use lab::{Addresses, Attachment, Family, NodeGroups, attachment};
 
@@ -65,9 +67,10 @@ impl Ground {
             mode: node_proxy::Mode::default(),
         };
         let control_files = files::for_control(&plan, &authority)?;
-        let worker_files = plan.workers().iter().map(|worker| {
-            files::for_worker(&plan, worker, &authority, (Path::new(VOLUME), &options))
-        });
+        let worker_files = plan
+            .workers()
+            .iter()
+            .map(|worker| files::for_worker(&plan, worker, &authority, (Path::new(VOLUME), &options)));
         let worker_files = worker_files.collect::<Result<Vec<_>, _>>()?;
         let login = files::for_administrator(&plan, &authority)?;
         let fabric = Arc::new(Fabric::start()?);
@@ -129,12 +132,12 @@ fn names(plan: &Plan) -> BTreeMap<String, Vec<IpAddr>> {
 
 /// A kubectl whose caches are in the run's folder, and not in that of whoever started it.
 fn kubectl(run_directory: &Path, programs: &Programs, login: &str) -> anyhow::Result<Kubectl> {
-    let (kubeconfig, program) = (run_directory.join("administrator.kubeconfig"), run_directory.join("kubectl"));
+    let (kubeconfig, program) =
+        (run_directory.join("administrator.kubeconfig"), run_directory.join("kubectl"));
     fs::write(&kubeconfig, login).context("write the login")?;
     fs::set_permissions(&kubeconfig, Permissions::from_mode(0o600))?;
     let (real, cache) = (programs.of(&pieces::CLIENT), run_directory.join("cache"));
-    let script =
-        format!("#!/bin/sh\nexec '{}' --cache-dir='{}' \"$@\"\n", real.display(), cache.display());
+    let script = format!("#!/bin/sh\nexec '{}' --cache-dir='{}' \"$@\"\n", real.display(), cache.display());
     fs::write(&program, script).context("write the way to kubectl")?;
     fs::set_permissions(&program, Permissions::from_mode(0o700))?;
     let namespace = "default".to_owned();

@@ -71,7 +71,8 @@ pub fn run(times: Times) -> anyhow::Result<ExitCode> {
     let programs = kubernetes_lab::install(&cache, &mut |step| println!("{step}"))?;
     let target = crate::target_directory();
     fs::create_dir_all(&target).with_context(|| format!("make {}", target.display()))?;
-    let folder = tempfile::Builder::new().prefix("try-kubernetes-").tempdir_in(&target).context("a folder")?;
+    let folder =
+        tempfile::Builder::new().prefix("try-kubernetes-").tempdir_in(&target).context("a folder")?;
     let order = Order {
         run_name: format!("try-kubernetes-{}", std::process::id()),
         run_directory: folder.path().to_owned(),

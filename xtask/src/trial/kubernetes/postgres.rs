@@ -57,7 +57,8 @@ fn service() -> Value {
 fn stateful_set(replicas: usize, programs: &Path) -> Value {
     let programs = programs.display().to_string();
     let machine = ["usr", "lib", "lib64"];
-    let mounts = machine.map(|name| json!({ "name": name, "mountPath": format!("/{name}"), "readOnly": true }));
+    let mounts =
+        machine.map(|name| json!({ "name": name, "mountPath": format!("/{name}"), "readOnly": true }));
     // On Debian the other two are links into the first.
     let paths = ["/usr", "/usr/lib", "/usr/lib64"];
     let volumes: Vec<Value> = machine
@@ -65,7 +66,8 @@ fn stateful_set(replicas: usize, programs: &Path) -> Value {
         .zip(paths)
         .map(|(name, path)| json!({ "name": name, "hostPath": { "path": path, "type": "Directory" } }))
         .collect();
-    let ready = [format!("{programs}/pg_isready"), "-h".into(), "127.0.0.1".into(), "-U".into(), "postgres".into()];
+    let ready =
+        [format!("{programs}/pg_isready"), "-h".into(), "127.0.0.1".into(), "-U".into(), "postgres".into()];
     let container = json!({
         "name": "server",
         "image": SHELL_IMAGE,
