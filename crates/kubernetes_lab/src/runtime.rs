@@ -1,6 +1,6 @@
 //! The settings of containerd 1.6, which runs the containers of a node.
 //!
-//! Owns its file, in the language that it reads (TOML), of which three kinds of values are used.
+//! Owns its file, in the language that it reads (TOML), of which four kinds of values are used.
 
 use std::fmt::Write as _;
 use std::path::Path;
