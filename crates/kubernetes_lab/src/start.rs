@@ -32,6 +32,8 @@ const PART_PATIENCE: Duration = Duration::from_secs(60);
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(30);
 /// How long one question to the API, or to what runs containers, may take.
 const ONE_ANSWER: &str = "5s";
+/// How long it may take to read the archive of images.
+const WHOLE_ARCHIVE: &str = "60s";
 /// Where what runs pods keeps its images apart from those of others.
 const NAMESPACE: &str = "k8s.io";
 
@@ -112,7 +114,7 @@ impl Cluster {
         let on = self.on(node);
         let file = |name: &str| on.volume(name).display().to_string();
         let runtime = on.start(&RUNTIME, vec!["--config".to_owned(), file(on_worker::RUNTIME_SETTINGS)])?;
-        let version = runtime_client(&["version"]);
+        let version = runtime_client(ONE_ANSWER, &["version"]);
         let answers = || on.succeeds(&RUNTIME_CLIENT, &version);
         on.until(runtime, ("containers can be run", RUNTIME_PATIENCE), answers)?;
         self.bring_images(&on)?;
@@ -125,7 +127,7 @@ impl Cluster {
     /// Images that the node has from an earlier boot are kept.
     fn bring_images(&self, on: &OnNode<'_>) -> Result<(), StartError> {
         let list = ["--namespace", NAMESPACE, "images", "list", "--quiet"];
-        let there = on.run(&RUNTIME_CLIENT, &runtime_client(&list))?;
+        let there = on.run(&RUNTIME_CLIENT, &runtime_client(ONE_ANSWER, &list))?;
         if [PAUSE_IMAGE, SHELL_IMAGE].iter().all(|image| there.lines().any(|line| line.trim() == *image)) {
             return Ok(());
         }
@@ -135,9 +137,7 @@ impl Cluster {
             Snapshots::Overlay => "overlayfs",
         };
         let import = ["--namespace", NAMESPACE, "images", "import", "--snapshotter", snapshots, &archive];
-        // The whole archive is read: longer than one answer.
-        let arguments: Vec<&str> = ["--address", SOCKET].into_iter().chain(import).collect();
-        on.run(&RUNTIME_CLIENT, &arguments).map(drop)
+        on.run(&RUNTIME_CLIENT, &runtime_client(WHOLE_ARCHIVE, &import)).map(drop)
     }
 
     fn worker(&self, node: &dyn Node) -> Result<&Worker, StartError> {
@@ -164,7 +164,7 @@ impl Cluster {
     }
 }
 
-fn runtime_client<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
-    let first = ["--address", SOCKET, "--timeout", ONE_ANSWER];
+fn runtime_client<'a>(patience: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    let first = ["--address", SOCKET, "--timeout", patience];
     first.into_iter().chain(arguments.iter().copied()).collect()
 }
