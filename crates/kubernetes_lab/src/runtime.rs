@@ -32,7 +32,8 @@ pub enum Snapshots {
 }
 
 impl Snapshots {
-    fn name(self) -> &'static str {
+    /// What containerd calls it.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Snapshots::Copied => "native",
             Snapshots::Overlay => "overlayfs",

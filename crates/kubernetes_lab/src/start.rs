@@ -20,7 +20,7 @@ use crate::pieces::{
     SHELL, SHELL_IMAGE, STORE,
 };
 use crate::plan::{Plan, Worker};
-use crate::runtime::{SOCKET, Snapshots};
+use crate::runtime::SOCKET;
 
 /// How long the store may take.
 const STORE_PATIENCE: Duration = Duration::from_secs(30);
@@ -132,10 +132,7 @@ impl Cluster {
             return Ok(());
         }
         let archive = self.options.programs.images().display().to_string();
-        let snapshots = match self.options.snapshots {
-            Snapshots::Copied => "native",
-            Snapshots::Overlay => "overlayfs",
-        };
+        let snapshots = self.options.snapshots.name();
         let import = ["--namespace", NAMESPACE, "images", "import", "--snapshotter", snapshots, &archive];
         on.run(&RUNTIME_CLIENT, &runtime_client(WHOLE_ARCHIVE, &import)).map(drop)
     }
