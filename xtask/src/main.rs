@@ -1,5 +1,6 @@
 //! `cargo xtask`: the chores' command line. Says what was asked for and hands it on.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -67,7 +68,18 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
     },
-    /// The first process of the lab in which a bench measures; started by the bench itself
+    /// The first process of a node in a lab; started by the lab itself
+    #[command(name = lab::node::INIT_SUBCOMMAND, hide = true)]
+    NodeInit,
+    /// Removes what a lab leaves; started by whoever starts the lab
+    #[command(name = lab::janitor::JANITOR_SUBCOMMAND, hide = true)]
+    LabJanitor {
+        /// The run's name
+        run_name: String,
+        /// The run's folder
+        run_directory: PathBuf,
+    },
+    /// The first process of a lab in which a bench measures or something is tried; started by these themselves
     #[command(name = lab::supervisor::SUPERVISOR_SUBCOMMAND, hide = true)]
     LabSupervisor,
     /// Every engine under the same faults, several runs each: makes the runs that are missing and writes docs/atlas/
@@ -111,7 +123,7 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
     },
-    /// Makes a cluster that exists on this machine and runs the shipped scenario against it
+    /// Makes a cluster on this machine: one that exists, with the shipped scenario against it, or Kubernetes in a lab
     Try {
         /// Which
         #[command(subcommand)]
@@ -138,6 +150,13 @@ enum Cluster {
         /// Further arguments of `holdfast run`, after `--`
         #[arg(last = true)]
         further: Vec<String>,
+    },
+    /// A Kubernetes cluster on four nodes of a lab, PostgreSQL on it, a pod deleted and a node without power; needs root, Go and
+    /// Debian's packages
+    Kubernetes {
+        /// How long the cluster's parts wait for each other
+        #[arg(long, value_enum, default_value = "short")]
+        times: xtask::trial::kubernetes::Times,
     },
 }
 
@@ -260,6 +279,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Try { cluster: Cluster::External { scenario, further } } => {
             xtask::trial::external(scenario, &further)
         }
+        Command::Try { cluster: Cluster::Kubernetes { times } } => xtask::trial::kubernetes::run(times),
         Command::Campaign { runs, seed, at_once, only } => {
             xtask::campaign::run(&xtask::campaign::Asked { runs, seed, at_once, only })
         }
@@ -267,7 +287,12 @@ fn main() -> anyhow::Result<ExitCode> {
             xtask::fuzz::run(&xtask::fuzz::Asked { inputs, first, only })
         }
         Command::Survival { only } => xtask::survival::run(&only),
-        Command::LabSupervisor => xtask::bench::fabric::measure_inside().map(|()| ExitCode::SUCCESS),
+        Command::LabSupervisor => xtask::first_process::main().map(|()| ExitCode::SUCCESS),
+        Command::NodeInit => lab::init::main().map(|()| ExitCode::SUCCESS).map_err(anyhow::Error::from),
+        Command::LabJanitor { run_name, run_directory } => {
+            lab::janitor::main(&run_name, &run_directory)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Instrument { job } => xtask::bench::fabric::play(&job).map(|()| ExitCode::SUCCESS),
         Command::Bench { bench: Bench::Load { pairs, seconds } } => xtask::bench::load::run(pairs, seconds),
         Command::Bench { bench: Bench::LoadMany { rounds, seconds } } => {

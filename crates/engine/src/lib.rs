@@ -20,6 +20,7 @@ mod package;
 pub mod postgres;
 mod process;
 mod processes;
+pub mod programs;
 pub mod registry;
 pub mod role;
 mod run_to_end;

@@ -126,7 +126,10 @@ impl Package<'_> {
 }
 
 /// Lets every user read the tree, whatever the umask: the database runs as another user than the one installing.
-pub(crate) fn readable_by_all(path: &Path) -> std::io::Result<()> {
+///
+/// # Errors
+/// When something of it cannot be looked at or changed.
+pub fn readable_by_all(path: &Path) -> std::io::Result<()> {
     let facts = std::fs::symlink_metadata(path)?;
     if facts.is_symlink() {
         return Ok(());

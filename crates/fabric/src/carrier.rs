@@ -147,6 +147,10 @@ impl Carrier {
                 Command::Detach { port, answer } => {
                     let _ = answer.send(self.detach(port));
                 }
+                Command::Route { port, behind, answer } => {
+                    self.network.route(port, behind);
+                    let _ = answer.send(());
+                }
                 Command::Relocate { port, place, answer } => {
                     let _ = answer.send(self.relocate(port, place));
                 }

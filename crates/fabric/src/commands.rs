@@ -12,6 +12,7 @@ use crate::counters::{Counters, PairCounters};
 use crate::link::LinkCounters;
 use crate::overlay::ImposedId;
 use crate::policy::{Path, Policy, Rule};
+use crate::prefix::Prefix;
 use crate::recorder::{CaptureId, Tap};
 use crate::router::PortId;
 
@@ -55,6 +56,8 @@ pub enum Command {
     EndCapture { id: CaptureId, answer: Sender<io::Result<u64>> },
     /// Tell what has gone through.
     Counters { answer: Sender<Counters> },
+    /// Say which networks lie behind a port.
+    Route { port: PortId, behind: Vec<Prefix>, answer: Sender<()> },
     /// Begin to count the packets of pairs of places.
     Count { pairs: Vec<(Path, Path)>, answer: Sender<io::Result<Vec<usize>>> },
     /// Tell what has been counted.

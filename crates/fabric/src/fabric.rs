@@ -24,6 +24,7 @@ use crate::link::LinkCounters;
 use crate::options::Options;
 use crate::overlay::ImposedId;
 use crate::policy::{Path, Policy, Rule};
+use crate::prefix::Prefix;
 use crate::recorder::{CaptureId, Tap};
 use crate::router::PortId;
 
@@ -142,6 +143,15 @@ impl Fabric {
         self.line
             .ask(|answer| Command::Attach { joining, answer })?
             .map_err(|source| FabricError::Attach { place: name, source })
+    }
+
+    /// Says which networks lie behind a port, such as that of a host's containers, in place of those that did. Packets to their
+    /// addresses go to it, and it may send from them. Returns once that is so.
+    ///
+    /// # Errors
+    /// When the thread is gone.
+    pub fn route(&self, port: PortId, behind: Vec<Prefix>) -> Result<(), FabricError> {
+        self.line.ask(|answer| Command::Route { port, behind, answer })
     }
 
     /// Takes a port off the network; packets on their way to it are lost. Returns once that is so.

@@ -26,6 +26,7 @@ mod options;
 pub mod overlay;
 pub mod packet;
 pub mod policy;
+mod prefix;
 pub mod queue;
 mod recorder;
 pub mod reset;
@@ -39,6 +40,7 @@ pub use fabric::{CaptureGuard, CountGuard, Fabric, FabricError, RuleGuard};
 pub use link::LinkCounters;
 pub use options::Options;
 pub use policy::{Block, Path, Policy, QueueLimit, Rule, SharedLink, Span};
+pub use prefix::Prefix;
 pub use recorder::Tap;
 pub use router::{Pair, PortId};
 

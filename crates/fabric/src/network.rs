@@ -17,6 +17,7 @@ use crate::link::LinkCounters;
 use crate::overlay::{ImposedId, Treatment};
 use crate::packet::{self, FRAME_BYTES_MAX, OnWire, VIRTIO_HEADER_BYTES};
 use crate::policy::{Block, Path, Policy, Rule};
+use crate::prefix::Prefix;
 use crate::queue::{Queue, Travelling};
 use crate::reset;
 use crate::router::{ARRIVED, Pair, PortId, Router, Sending, Unroutable};
@@ -49,6 +50,11 @@ impl Network {
     /// Adds a port. An address that another port still holds moves to the new one.
     pub fn attach(&mut self, place: Path, addresses: Vec<IpAddr>) -> PortId {
         self.router.attach(place, addresses)
+    }
+
+    /// Says which networks lie behind a port, in place of those that did.
+    pub fn route(&mut self, port: PortId, behind: Vec<Prefix>) {
+        self.router.route(port, behind);
     }
 
     /// Takes a port away; packets on their way to it are lost.

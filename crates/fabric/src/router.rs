@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use crate::overlay::{ImposedId, Overlay, Treatment};
 use crate::packet::{self, OnWire};
 use crate::policy::{Path, Policy, Rule};
+use crate::prefix::Prefix;
 
 /// A port of the fabric. Never reused within a run, so that a late packet cannot reach a successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +54,8 @@ pub enum Unroutable {
 struct Port {
     place: Path,
     addresses: Vec<IpAddr>,
+    /// Networks that lie behind it.
+    behind: Vec<Prefix>,
     /// By number of the other port: which treatment packets to it get; [`NOT_YET`] until one is asked for.
     treatments: Vec<u32>,
 }
@@ -65,6 +68,8 @@ pub struct Router {
     /// By number of the port.
     ports: Vec<Option<Port>>,
     by_address: HashMap<IpAddr, PortId>,
+    /// Networks and the ports that they lie behind, the narrowest first.
+    by_prefix: Vec<(Prefix, PortId)>,
     /// The policy and the faults over it.
     pub(crate) overlay: Overlay,
     /// What pairs of ports are treated to, each kind once: a thousand ports make a million pairs, of few kinds. Filled
@@ -80,8 +85,18 @@ impl Router {
         for address in &addresses {
             self.by_address.insert(*address, port);
         }
-        self.ports.push(Some(Port { place, addresses, treatments: Vec::new() }));
+        self.ports.push(Some(Port { place, addresses, behind: Vec::new(), treatments: Vec::new() }));
         port
+    }
+
+    /// Says which networks lie behind a port, in place of those that did: packets to their addresses go to it, unless a port
+    /// has the address as its own, and it may send from them. A network that lay behind another port moves to this one.
+    pub fn route(&mut self, port: PortId, behind: Vec<Prefix>) {
+        let Some(found) = self.ports.get_mut(port.0 as usize).and_then(Option::as_mut) else { return };
+        found.behind.clone_from(&behind);
+        self.by_prefix.retain(|(prefix, other)| *other != port && !behind.contains(prefix));
+        self.by_prefix.extend(behind.into_iter().map(|prefix| (prefix, port)));
+        self.by_prefix.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.bits()));
     }
 
     /// Takes a port away; its addresses fall silent, unless another port has taken them over.
@@ -92,6 +107,7 @@ impl Router {
                 self.by_address.remove(&address);
             }
         }
+        self.by_prefix.retain(|(_, other)| *other != port);
     }
 
     /// A port is at another place from here on, its addresses with it. Packets already on their way keep the arrival they were
@@ -142,13 +158,20 @@ impl Router {
     pub fn destination(&self, from: PortId, frame: &[u8]) -> Result<PortId, Unroutable> {
         let addresses = packet::addresses(frame).ok_or(Unroutable::Malformed)?;
         let source = self.port(from).ok_or(Unroutable::Malformed)?;
-        if !source.addresses.contains(&addresses.source) {
+        let is_own = source.addresses.contains(&addresses.source)
+            || source.behind.iter().any(|prefix| prefix.contains(addresses.source));
+        if !is_own {
             return Err(Unroutable::Malformed);
         }
-        match self.by_address.get(&addresses.destination) {
-            Some(to) if *to != from => Ok(*to),
+        let to = self.by_address.get(&addresses.destination).copied();
+        match to.or_else(|| self.behind_which(addresses.destination)) {
+            Some(to) if to != from => Ok(to),
             _ => Err(Unroutable::NoSuchAddress),
         }
+    }
+
+    fn behind_which(&self, address: IpAddr) -> Option<PortId> {
+        self.by_prefix.iter().find(|(prefix, _)| prefix.contains(address)).map(|(_, port)| *port)
     }
 
     /// The number, among [`Router::treatments`], of what happens to packets from one port to another; `None` when
@@ -278,6 +301,46 @@ pub(crate) mod tests {
         let four = router.attach(path("dc1"), vec![address(4), v6(4)]);
         assert_eq!(router.destination(three, &tcp(Version::V6, 3, 4, b"")), Ok(four));
         assert_eq!(router.destination(three, &tcp(Version::V4, 3, 1, b"")), Ok(one));
+    }
+
+    fn network(third: u8, bits: u8) -> Prefix {
+        Prefix::new(IpAddr::from([10, 0, third, 0]), bits).expect("a range")
+    }
+
+    #[test]
+    fn a_network_behind_a_port_is_found_there_and_may_send() {
+        let (mut router, one, two) = two_places();
+        router.route(two, vec![network(0, 29)]);
+        assert_eq!(router.destination(one, &tcp(Version::V4, 1, 7, b"")), Ok(two));
+        assert_eq!(router.destination(two, &tcp(Version::V4, 7, 1, b"")), Ok(one));
+        assert_eq!(router.destination(two, &tcp(Version::V4, 6, 1, b"")), Ok(one));
+        let beyond = router.destination(one, &tcp(Version::V4, 1, 9, b""));
+        assert_eq!(beyond, Err(Unroutable::NoSuchAddress));
+        assert_eq!(router.destination(two, &tcp(Version::V4, 9, 1, b"")), Err(Unroutable::Malformed));
+    }
+
+    #[test]
+    fn an_address_of_a_port_comes_before_a_network_and_the_narrowest_network_before_others() {
+        let (mut router, one, two) = two_places();
+        let three = router.attach(path("dc3"), vec![address(30)]);
+        router.route(two, vec![network(0, 24)]);
+        router.route(three, vec![network(0, 28)]);
+        assert_eq!(router.destination(one, &tcp(Version::V4, 1, 7, b"")), Ok(three));
+        assert_eq!(router.destination(one, &tcp(Version::V4, 1, 17, b"")), Ok(two));
+        assert_eq!(router.destination(three, &tcp(Version::V4, 30, 1, b"")), Ok(one));
+    }
+
+    #[test]
+    fn a_network_moves_with_its_port_and_falls_silent_without_one() {
+        let (mut router, one, two) = two_places();
+        router.route(two, vec![network(0, 29)]);
+        let again = router.attach(path("dc2"), vec![address(2)]);
+        router.route(again, vec![network(0, 29)]);
+        router.detach(two);
+        assert_eq!(router.destination(one, &tcp(Version::V4, 1, 7, b"")), Ok(again));
+        router.detach(again);
+        let found = router.destination(one, &tcp(Version::V4, 1, 7, b""));
+        assert_eq!(found, Err(Unroutable::NoSuchAddress));
     }
 
     #[test]

@@ -15,6 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub(crate) use crate::hierarchies::Version;
+use crate::hierarchies::hierarchies;
+
 /// Length of the period over which a limit holds, microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
@@ -48,12 +51,6 @@ pub enum CgroupError {
 
 pub(crate) fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, CgroupError> {
     result.map_err(|source| CgroupError::File { path: path.to_owned(), source })
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Version {
-    One,
-    Two,
 }
 
 /// What a hierarchy of version 1 is of; in version 2 one has them all.
@@ -254,8 +251,8 @@ impl Drop for CpuGroups {
 /// When a folder is still there at the end.
 pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError> {
     let deadline = Instant::now() + patience;
-    for parent in all_candidates() {
-        let folder = parent.join(folder_name(run_name));
+    let names = [folder_name(run_name), folder_name(&name_for_nodes(run_name))];
+    for folder in all_candidates().iter().flat_map(|parent| names.iter().map(move |name| parent.join(name))) {
         while folder.exists() {
             match remove(&folder) {
                 Ok(()) => break,
@@ -265,6 +262,12 @@ pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError>
         }
     }
     Ok(())
+}
+
+/// What a run is called where the groups of nodes that are whole machines are meant: they are in the same hierarchies as others of
+/// the run, with a lock of their own.
+pub(crate) fn name_for_nodes(run_name: &str) -> String {
+    format!("nodes-{run_name}")
 }
 
 /// Removes the control groups of labs that are gone and whose janitors were killed. Waits until `deadline` for those that
@@ -325,10 +328,11 @@ pub(crate) fn folder_name(run_name: &str) -> String {
     format!("{NAME_PREFIX}{run_name}")
 }
 
+/// Removes a group with all groups below it.
 pub(crate) fn remove(folder: &Path) -> Result<(), CgroupError> {
     for entry in at(folder, fs::read_dir(folder))?.flatten() {
-        if entry.path().is_dir() {
-            at(&entry.path(), fs::remove_dir(entry.path()))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path())?;
         }
     }
     at(folder, fs::remove_dir(folder))
@@ -345,6 +349,7 @@ pub(crate) fn candidates(controller: Controller) -> Vec<(Version, PathBuf)> {
 fn all_candidates() -> Vec<PathBuf> {
     let both = [Controller::Cpu, Controller::Memory].map(candidates);
     let mut folders: Vec<PathBuf> = both.into_iter().flatten().map(|(_, parent)| parent).collect();
+    folders.extend(hierarchies().into_iter().map(|hierarchy| hierarchy.parent));
     folders.sort();
     folders.dedup();
     folders

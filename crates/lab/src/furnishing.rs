@@ -21,9 +21,12 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
 
 use crate::mounts::{Below, attribute, set_attributes};
-use crate::protocol::{CLOCK, HOME, MAKING, NODE_USER, NodeSetUp, SOCKETS, ShownPrograms, VOLUME};
+use crate::protocol::{
+    CLOCK, DISK, HOME, MAKING, NODE_USER, NodeSetUp, SOCKETS, ShownPrograms, VOLUME, WholeMachine,
+};
 
 mod system;
+mod whole_machine;
 
 /// Where the new root is put together, before it becomes the root.
 const ROOT: &str = "/run";
@@ -108,6 +111,8 @@ pub(crate) struct Furnishing<'a> {
     pub(crate) names: &'a BTreeMap<String, Vec<IpAddr>>,
     /// Whether the user numbers above 0 are mapped.
     pub(crate) users_mapped: bool,
+    /// What it has beside that, where its processes are root of the lab.
+    pub(crate) whole_machine: Option<&'a WholeMachine>,
 }
 
 impl<'a> Furnishing<'a> {
@@ -124,6 +129,8 @@ impl<'a> Furnishing<'a> {
         ];
         shown.extend(set_up.making.as_deref().map(|making| Shown::writable(MAKING, making, links, no_links)));
         shown.extend(set_up.programs.iter().map(|shown| Shown::programs(&shown.inside, &shown.outside)));
+        let disk = set_up.whole_machine.as_ref().map(|machine| machine.disk.as_path());
+        shown.extend(disk.map(|disk| Shown::writable(DISK, disk, 0, attribute::NO_LINKS)));
         shown.extend(set_up.clock.as_deref().map(|clock| Shown::programs(Path::new(CLOCK), clock)));
         Furnishing {
             name: &set_up.name,
@@ -131,6 +138,7 @@ impl<'a> Furnishing<'a> {
             shown,
             names: &set_up.names,
             users_mapped: set_up.users_mapped,
+            whole_machine: set_up.whole_machine.as_ref(),
         }
     }
 }
@@ -156,6 +164,7 @@ pub(crate) fn furnish(furnishing: &Furnishing<'_>) -> Result<Limits, FurnishingE
     }
     show_processes()?;
     make_devices()?;
+    furnishing.whole_machine.map_or(Ok(()), whole_machine::furnish)?;
     for folder in ["/tmp", HOME] {
         mount_memory(folder, "mode=1777")?;
     }
@@ -174,6 +183,7 @@ pub(crate) fn furnish(furnishing: &Furnishing<'_>) -> Result<Limits, FurnishingE
     }
     restrict("", attribute::READ_ONLY, Below::Untouched)?;
     make_it_the_root()?;
+    furnishing.whole_machine.map_or(Ok(()), |_| whole_machine::share_mounts())?;
     take("set host name", nix::unistd::sethostname(furnishing.name))?;
     Ok(limits)
 }

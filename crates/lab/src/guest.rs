@@ -109,7 +109,9 @@ pub fn main(words: &OsStr) -> Result<Infallible, GuestError> {
     let shown = guest.shown.iter().map(|shown| Shown::programs(&shown.inside, &shown.outside)).collect();
     let (name, users_mapped) = (&guest.name, guest.users_mapped);
     // Client programs and their drivers are the machine's, whatever the database's system is.
-    let limits = furnish(&Furnishing { name, system: None, shown, names: &guest.names, users_mapped })?;
+    let names = &guest.names;
+    let furnishing = Furnishing { name, system: None, shown, names, users_mapped, whole_machine: None };
+    let limits = furnish(&furnishing)?;
     become_node_user(users_mapped, &limits).map_err(GuestError::User)?;
     // One of the limits' descriptors would tell the program nothing, and is closed by the exec.
     let mut command = Command::new(&guest.program);

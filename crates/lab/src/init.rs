@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nix::fcntl::{OFlag, open};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -25,7 +26,7 @@ use crate::beneath;
 use crate::furnishing::{Furnishing, FurnishingError, Limits, become_node_user, furnish};
 use crate::node_processes::all_processes;
 use crate::orphans::Orphans;
-use crate::protocol::{Answer, NodeSetUp, Request, VOLUME};
+use crate::protocol::{Answer, NodeSetUp, Request, VOLUME, WholeMachine};
 use crate::stopped_processes::StoppedProcesses;
 use crate::struck_processes::StruckProcesses;
 use crate::supervisor::keep_standard_descriptors_only;
@@ -46,6 +47,14 @@ pub enum InitError {
     /// The filter of execs was refused.
     #[error("filter execs (seccomp): {0}")]
     Filter(io::Error),
+    /// The node is to be a whole machine and cannot.
+    #[error("{step}: {source}")]
+    WholeMachine {
+        /// The step.
+        step: String,
+        /// What the operating system answered.
+        source: io::Error,
+    },
 }
 
 /// The whole life of a node's init. Standard input is the socket to the lab. Returns when the lab hangs up.
@@ -74,6 +83,7 @@ pub fn main() -> Result<(), InitError> {
     let signals = block_child_signal()?;
     lab.answer(&Answer::Ready { listener: listener.as_ref().map(AsRawFd::as_raw_fd) })?;
     let users_mapped = set_up.users_mapped;
+    let is_root = set_up.whole_machine.is_some();
     let folder = folder_of_programs(&set_up);
     let files = VolumeFiles::new(open_folder(Path::new(VOLUME))?, users_mapped);
     let mut init = Init {
@@ -83,6 +93,7 @@ pub fn main() -> Result<(), InitError> {
         files,
         limits: Arc::new(limits),
         users_mapped,
+        is_root,
         folder,
         processes: BTreeMap::new(),
         stopped: StoppedProcesses::default(),
@@ -95,9 +106,25 @@ pub fn main() -> Result<(), InitError> {
 
 /// Furnishes the node and, where it has a clock of its own, sees to it that the lab is asked about every program from now on.
 fn prepare(set_up: &NodeSetUp) -> Result<(Limits, Option<OwnedFd>), InitError> {
+    set_up.whole_machine.as_ref().map_or(Ok(()), |machine| enter_groups(machine, set_up.users_mapped))?;
     let limits = furnish(&Furnishing::of_node(set_up))?;
     let listener = set_up.clock.as_ref().map(|_| clock::install()).transpose().map_err(InitError::Filter)?;
     Ok((limits, listener))
+}
+
+/// Moves this process into the node's groups, which all that it starts inherits, and lets nothing of the groups above be seen.
+fn enter_groups(machine: &WholeMachine, users_mapped: bool) -> Result<(), InitError> {
+    let fail = |step: String| move |source: io::Error| InitError::WholeMachine { step, source };
+    if !users_mapped {
+        let why = "only in a lab made by root may a node's processes be root".to_owned();
+        return Err(fail(why)(io::ErrorKind::PermissionDenied.into()));
+    }
+    for hierarchy in &machine.hierarchies {
+        let processes = hierarchy.group.join("cgroup.procs");
+        std::fs::write(&processes, "0").map_err(fail(format!("enter {}", processes.display())))?;
+    }
+    let apart = unshare(CloneFlags::CLONE_NEWCGROUP).map_err(io::Error::from);
+    apart.map_err(fail("new control group namespace".to_owned()))
 }
 
 /// The folder that programs start in: the root, but for a system that says otherwise and in which it is to be seen.
@@ -144,6 +171,8 @@ struct Init {
     files: VolumeFiles,
     limits: Arc<Limits>,
     users_mapped: bool,
+    /// Whether what is started is root of the lab.
+    is_root: bool,
     /// The folder that programs start in.
     folder: PathBuf,
     processes: BTreeMap<i32, Process>,
@@ -256,7 +285,7 @@ impl Init {
             process.stdout = Some(stdout);
             process.stderr = Some(stderr);
         }
-        let (users_mapped, limits) = (self.users_mapped, self.limits.clone());
+        let (users_mapped, is_root, limits) = (self.users_mapped, self.is_root, self.limits.clone());
         // What ends soon and is waited for does its work for the lab, which is not to wait among a busy database's threads.
         let groups = log.is_some().then(|| self.groups.clone());
         // SAFETY: between fork and exec the child makes only system calls, and plain file writes without locks
@@ -267,7 +296,8 @@ impl Init {
                 for mut group in groups.as_deref().into_iter().flatten() {
                     let _ = group.write_all(b"0");
                 }
-                become_ordinary_user(users_mapped, &limits)
+                become_apart()?;
+                if is_root { Ok(()) } else { become_node_user(users_mapped, &limits) }
             })
         };
         let child = command.spawn()?;
@@ -307,9 +337,9 @@ fn read_back(file: Option<File>) -> io::Result<String> {
 }
 
 /// Runs in the child between fork and exec.
-fn become_ordinary_user(users_mapped: bool, limits: &Limits) -> io::Result<()> {
+fn become_apart() -> io::Result<()> {
     nix::unistd::setsid()?;
     SigSet::all().thread_unblock()?;
     keep_standard_descriptors_only();
-    become_node_user(users_mapped, limits)
+    Ok(())
 }

@@ -33,6 +33,44 @@ pub struct NodeSetUp {
     /// Whether the user numbers above 0 are mapped, so that processes may take one; else they get a user namespace
     /// of their own in which they have one.
     pub users_mapped: bool,
+    /// What the node has beside that where its processes are root of the lab, as what starts containers must be. Only a lab made
+    /// by root has such nodes.
+    pub whole_machine: Option<WholeMachine>,
+}
+
+/// What makes a node of a place that starts containers: a disk of its own, control groups, settings of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WholeMachine {
+    /// Folder outside that becomes [`DISK`] inside. What is in it outlives a boot.
+    pub disk: PathBuf,
+    /// The hierarchies of control groups, in each of which the node's processes are in the node's own group and see nothing above.
+    pub hierarchies: Vec<GroupHierarchy>,
+    /// Settings of the whole machine, relative to `/proc/sys`, that the node has private files for, with what stands in each. Of
+    /// the others it may change those of its network.
+    pub own_settings: BTreeMap<String, String>,
+}
+
+/// A hierarchy of control groups, and a node's group in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupHierarchy {
+    /// Which version.
+    pub version: GroupVersion,
+    /// The folder's name below `/sys/fs/cgroup`: `cpu,cpuacct`. Empty for version 2, which is mounted there itself.
+    pub name: String,
+    /// Options of the mount, which say which hierarchy of version 1 it is.
+    pub options: String,
+    /// Folder outside of the node's group.
+    pub group: PathBuf,
+}
+
+/// A version of control groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupVersion {
+    /// A hierarchy for each controller, or for a few.
+    One,
+    /// One hierarchy with all of them.
+    Two,
 }
 
 /// A folder of programs, or one program, that nodes are shown.
@@ -71,6 +109,8 @@ pub const SOCKETS: &str = "/run/node/sockets";
 pub const CLOCK: &str = "/run/node/clock";
 /// Where a node finds programs that lie in a place which its user could not reach.
 pub const PROGRAMS: &str = "/run/node/programs";
+/// Where a node whose processes are root finds its own disk: what programs keep on any machine.
+pub const DISK: &str = "/var/lib";
 /// Where a program beside clients finds its driver, if that was installed.
 pub const DRIVER: &str = "/run/node/driver";
 /// The home directory of a node's user, for what a person's shell writes; in memory, and gone with the boot.
@@ -82,7 +122,7 @@ pub const NODE_USER: u32 = 1000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub enum Request {
-    /// Start a process as the node's ordinary user.
+    /// Start a process as the node's ordinary user; as root of the lab on a node that is a whole machine.
     Spawn {
         /// Number of this request; its process is known by it from here on.
         process: u64,

@@ -271,6 +271,7 @@ impl Visit<'_> {
                 shown: programs.iter().map(|of| Shown::programs(&of.inside, &of.outside)).collect(),
                 names,
                 users_mapped: self.door.entrance.users_mapped,
+                whole_machine: None,
             };
             furnish(&furnishing).map_err(|error| Trouble {
                 step: error.step,

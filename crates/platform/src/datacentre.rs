@@ -313,6 +313,7 @@ impl Datacentre {
                 follows_links: settings.follows_links,
                 names: names.clone(),
                 users_mapped: settings.users_mapped,
+                whole_machine: None,
                 name,
             };
             let network = Network {

@@ -52,6 +52,7 @@ const TABLE: &[(&str, May)] = &[
     ("agent", May::Only("client history load measure workload")),
     ("remote", May::Only("history yaml")),
     ("kubernetes", May::Only("")),
+    ("kubernetes_lab", May::Only("engine kubernetes")),
     ("results", May::Only("check history measure")),
     ("atlas", May::Only("history results scenario")),
     ("report", May::Only("atlas history measure results scenario")),
@@ -72,8 +73,8 @@ const TABLE: &[(&str, May)] = &[
     (
         "xtask",
         May::Only(
-            "atlas capabilities check client clock disk engine fabric faults history lab measure model \
-             remote results scenario workload",
+            "atlas capabilities check client clock disk engine fabric faults history kubernetes kubernetes_lab \
+             lab measure model remote results scenario workload",
         ),
     ),
 ];

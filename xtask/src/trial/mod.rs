@@ -1,7 +1,9 @@
-//! `cargo xtask try`: a cluster that exists, made on this machine, and the shipped scenario against it as against any other.
+//! `cargo xtask try`: a cluster that exists, made on this machine, and the shipped scenario against it as against any other; or a
+//! Kubernetes cluster in a lab ([`kubernetes`]).
 //!
-//! Owns the order of it. What a machine is made of is [`machine`]'s.
+//! Owns the order of the former. What a machine is made of is [`machine`]'s.
 
+pub mod kubernetes;
 mod machine;
 
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::{Block, Bypass, Fabric, Policy, PortId, Rule, RuleGuard};
-use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms};
+use lab::protocol::{NODE_USER, NodeSetUp, ShownPrograms, WholeMachine};
 use lab::{
     Addresses, Attachment, BootPlan, Family, KernelEnd, Node, NodeClock, RoutingNamespace, attachment, probe,
 };
@@ -132,20 +132,25 @@ impl Ground {
 
     /// The same with a clock of its own, where one is given.
     pub fn boot_by(&self, name: &str, number: u8, clock: Option<Arc<NodeClock>>) -> (Node, PortId) {
-        self.boot_of(name, number, clock, None)
+        self.boot_of((name, number), clock, None, None)
     }
 
     /// The same with programs that it is shown.
     pub fn boot_on(&self, name: &str, number: u8, programs: ShownPrograms) -> (Node, PortId) {
-        self.boot_of(name, number, None, Some(programs))
+        self.boot_of((name, number), None, Some(programs), None)
+    }
+
+    /// The same as a whole machine, whose processes are root.
+    pub fn boot_whole(&self, name: &str, number: u8, machine: WholeMachine) -> (Node, PortId) {
+        self.boot_of((name, number), None, None, Some(machine))
     }
 
     fn boot_of(
         &self,
-        name: &str,
-        number: u8,
+        (name, number): (&str, u8),
         clock: Option<Arc<NodeClock>>,
         programs: Option<ShownPrograms>,
+        whole_machine: Option<WholeMachine>,
     ) -> (Node, PortId) {
         let folder = |kind: &str| {
             let path = self.folder.join(kind).join(name);
@@ -167,6 +172,7 @@ impl Ground {
             follows_links: true,
             names: BTreeMap::from([(name.to_owned(), addresses(number).all(Family::V4))]),
             users_mapped: self.users_mapped,
+            whole_machine,
         };
         let plan = BootPlan { name: name.to_owned(), addresses: addresses(number), set_up, clock };
         let (node, tun) = Node::boot(&plan).expect("a node");

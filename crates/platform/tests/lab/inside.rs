@@ -14,7 +14,7 @@ use crate::ground::{
     shell, transfer,
 };
 use crate::joined::{ALL, By, joined};
-use crate::{clocks, crowd, fates, kernel_path, systems};
+use crate::{clocks, crowd, fates, kernel_path, systems, whole_machines};
 
 /// A test's name, and what it does on fresh ground.
 type Test = (&'static str, fn(&Ground));
@@ -33,6 +33,10 @@ pub const TESTS: &[Test] = &[
     ("a_process_of_a_node_holds_nothing_of_the_lab", a_process_holds_nothing_of_the_lab),
     ("a_node_sees_itself_and_nothing_else", a_node_sees_itself),
     ("a_node_with_a_system_of_its_own_sees_that_and_not_the_machine_s", systems::a_node_sees_its_own_system),
+    (
+        "a_node_that_is_a_whole_machine_changes_what_is_its_own_and_nothing_else",
+        whole_machines::a_whole_machine_changes_what_is_its_own,
+    ),
     ("what_a_node_puts_in_a_files_place_is_neither_followed_nor_waited_for", nothing_planted_is_followed),
     ("nodes_reach_each_other_by_name_over_the_fabric", nodes_reach_each_other),
     ("a_node_has_a_clock_of_its_own_from_boot_to_boot", clocks::a_node_has_a_clock_of_its_own),

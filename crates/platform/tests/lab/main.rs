@@ -14,6 +14,7 @@ mod joined;
 mod kernel_path;
 mod outside;
 mod systems;
+mod whole_machines;
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

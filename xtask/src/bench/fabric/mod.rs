@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use fabric::{Options, Rule};
 use lab::accounting::machine_busy_and_total_ticks;
-use lab::supervisor;
+use lab::supervisor::{self, Entered, SupervisorError};
 use nix::unistd::{SysconfVar, sysconf};
 use serde::{Deserialize, Serialize};
 
@@ -145,15 +145,12 @@ fn measure_in_lab(plan: &Plan) -> anyhow::Result<Readings> {
     }
 }
 
-/// The life of the lab's first process: enters it, reads the plan, measures, and tells.
+/// The life of the lab's first process, once it has tried to enter the lab and read its plan: measures, and tells.
 ///
 /// # Errors
-/// When the lab cannot be entered or nobody listens.
-pub fn measure_inside() -> anyhow::Result<()> {
-    let entered = supervisor::enter();
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    let plan: Plan = serde_json::from_str(&line).context("read the plan")?;
+/// When the plan cannot be read or nobody listens.
+pub fn measure_inside(entered: Result<Entered, SupervisorError>, plan: &str) -> anyhow::Result<()> {
+    let plan: Plan = serde_json::from_str(plan).context("read the plan")?;
     let measured = entered.map_err(anyhow::Error::from).and_then(|_| {
         supervisor::watch_orders(|_| {}, || std::process::exit(255))?;
         measure(&plan)

@@ -1,0 +1,111 @@
+//! How the pods of a node are joined to the lab's network: a bridge, and addresses of the node's own range.
+//!
+//! Owns the plugins' file. What leaves the node goes by the lab's interface, to which every address of the lab and of the cluster
+//! is one hop away: the network itself leads each range to its node, so that no route names another node, and what a network
+//! fault does to two nodes it does to their pods.
+
+use serde::Serialize;
+
+use crate::pieces::{ADDRESSES, BRIDGE};
+use crate::ranges::Range;
+
+/// Name of the bridge on each node.
+pub const BRIDGE_NAME: &str = "cni0";
+/// Where given addresses are remembered: in the node's memory, for no pod outlives its node's boot.
+const REMEMBERED: &str = "/run/cni-addresses";
+/// Bytes of the largest packet, as on the lab's wires.
+const MTU_BYTES: u32 = 1500;
+
+/// The file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    cni_version: &'static str,
+    name: &'static str,
+    plugins: Vec<Bridge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bridge {
+    r#type: &'static str,
+    bridge: &'static str,
+    is_gateway: bool,
+    hairpin_mode: bool,
+    ip_masq: bool,
+    mtu: u32,
+    ipam: Addresses,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Addresses {
+    r#type: &'static str,
+    data_dir: &'static str,
+    /// One set of one range.
+    ranges: [[Subnet; 1]; 1],
+    routes: [Route; 1],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Subnet {
+    subnet: Range,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Route {
+    dst: &'static str,
+}
+
+/// The file of a node whose pods have these addresses.
+#[must_use]
+pub fn settings(pods: Range) -> Settings {
+    let addresses = Addresses {
+        r#type: ADDRESSES.name,
+        data_dir: REMEMBERED,
+        ranges: [[Subnet { subnet: pods }]],
+        routes: [Route { dst: "0.0.0.0/0" }],
+    };
+    let bridge = Bridge {
+        r#type: BRIDGE.name,
+        bridge: BRIDGE_NAME,
+        is_gateway: true,
+        hairpin_mode: true,
+        // A pod's own address arrives: the network knows whose it is.
+        ip_masq: false,
+        mtu: MTU_BYTES,
+        ipam: addresses,
+    };
+    Settings { cni_version: "0.4.0", name: "lab", plugins: vec![bridge] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::three_workers;
+
+    #[test]
+    fn pods_get_addresses_of_their_node_and_keep_them_on_the_way() {
+        let plan = three_workers();
+        let settings = serde_json::to_value(settings(plan.workers()[1].pods)).expect("JSON");
+        let expected = serde_json::json!({
+            "cniVersion": "0.4.0",
+            "name": "lab",
+            "plugins": [{
+                "type": "bridge",
+                "bridge": "cni0",
+                "isGateway": true,
+                "hairpinMode": true,
+                "ipMasq": false,
+                "mtu": 1500,
+                "ipam": {
+                    "type": "host-local",
+                    "dataDir": "/run/cni-addresses",
+                    "ranges": [[{ "subnet": "10.244.2.0/24" }]],
+                    "routes": [{ "dst": "0.0.0.0/0" }],
+                },
+            }],
+        });
+        assert_eq!(settings, expected);
+    }
+}

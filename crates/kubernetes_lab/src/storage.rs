@@ -1,0 +1,142 @@
+//! Storage classes of a cluster whose volumes are the lab's own: each a folder on the volume of one node, with what that volume does
+//! at a power-off.
+//!
+//! Owns the objects that say so, and the folders. A volume stays with its node, as a local disk does: whoever mounts it is bound to
+//! that node. Volumes that are attached elsewhere are not there yet.
+
+use std::path::{Path, PathBuf};
+
+use engine::Node;
+use serde_json::{Value, json};
+
+use crate::on_node::{OnNode, StartError};
+use crate::pieces::Programs;
+
+/// Where on a node's volume the cluster's volumes are.
+const FOLDER: &str = "volumes";
+
+/// A storage class: its volumes, all of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// Its name, which claims give.
+    pub name: String,
+    /// What the lab does to what is written there, in words, for whoever asks the cluster.
+    pub description: String,
+    /// Its volumes.
+    pub volumes: Vec<Volume>,
+}
+
+/// A volume on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// Its name in the whole cluster.
+    pub name: String,
+    /// The node.
+    pub node: String,
+    /// What it is said to hold. Nobody holds a pod to it: the node's volume is what is full.
+    pub gibibytes: u32,
+}
+
+impl Volume {
+    /// Where it lies, as the node sees it, whose volume is at `volume`.
+    #[must_use]
+    pub fn path(&self, volume: &Path) -> PathBuf {
+        volume.join(FOLDER).join(&self.name)
+    }
+
+    /// Makes its folder, which a later boot finds again.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make(&self, node: &dyn Node, programs: &Programs) -> Result<(), StartError> {
+        let on = OnNode { node, programs };
+        on.make_folder(&on.volume(FOLDER), "0755")?;
+        // Databases refuse a folder that others can read.
+        on.make_folder(&self.path(&node.data_directory()), "0700")
+    }
+}
+
+/// The objects of these classes and of all their volumes, one list. All nodes see their volumes at `volume`.
+#[must_use]
+pub fn objects(classes: &[Class], volume: &Path) -> Value {
+    let items: Vec<Value> = classes.iter().flat_map(|class| of_class(class, volume)).collect();
+    json!({ "apiVersion": "v1", "kind": "List", "items": items })
+}
+
+fn of_class(class: &Class, volume: &Path) -> Vec<Value> {
+    let own = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": class.name,
+            "annotations": { "kubernetes.io/description": class.description },
+        },
+        "provisioner": "kubernetes.io/no-provisioner",
+        // A pod is given a node first: a volume that is chosen before may be where the pod cannot run.
+        "volumeBindingMode": "WaitForFirstConsumer",
+    });
+    let volumes = class.volumes.iter().map(|one| of_volume(one, &class.name, volume));
+    std::iter::once(own).chain(volumes).collect()
+}
+
+fn of_volume(one: &Volume, class: &str, volume: &Path) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": { "name": one.name },
+        "spec": {
+            "capacity": { "storage": format!("{}Gi", one.gibibytes) },
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class,
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": { "path": one.path(volume) },
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [{
+                        "matchExpressions": [{
+                            "key": "kubernetes.io/hostname",
+                            "operator": "In",
+                            "values": [one.node],
+                        }],
+                    }],
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str, nodes: &[&str]) -> Class {
+        let volume =
+            |node: &&str| Volume { name: format!("{name}-{node}"), node: (*node).to_owned(), gibibytes: 1 };
+        Class {
+            name: name.to_owned(),
+            description: "as it is".to_owned(),
+            volumes: nodes.iter().map(volume).collect(),
+        }
+    }
+
+    #[test]
+    fn each_volume_is_of_its_class_and_stays_with_its_node() {
+        let listed = objects(&[class("local", &["n1", "n2"])], Path::new("/v"));
+        let items = listed["items"].as_array().expect("a list");
+        let kinds: Vec<_> = items.iter().map(|item| item["kind"].as_str()).collect();
+        assert_eq!(kinds, [Some("StorageClass"), Some("PersistentVolume"), Some("PersistentVolume")]);
+        let second = &items[2];
+        assert_eq!(second["metadata"]["name"], "local-n2");
+        assert_eq!(second["spec"]["storageClassName"], items[0]["metadata"]["name"]);
+        assert_eq!(second["spec"]["local"]["path"], "/v/volumes/local-n2");
+        let terms = &second["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
+        assert_eq!(terms[0]["matchExpressions"][0]["values"][0], "n2");
+    }
+
+    #[test]
+    fn volumes_of_several_classes_are_on_one_list() {
+        let listed = objects(&[class("fast", &["n1"]), class("slow", &["n1"])], Path::new("/v"));
+        assert_eq!(listed["kind"], "List");
+        assert_eq!(listed["items"].as_array().map(Vec::len), Some(4));
+    }
+}
