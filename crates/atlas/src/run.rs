@@ -89,6 +89,12 @@ impl LoadFigures {
 }
 
 impl Run {
+    /// Its lost writes; none where that could not be told.
+    #[must_use]
+    pub fn lost(&self) -> Option<LostWrites> {
+        self.lost_writes.map(|count| LostWrites::of(count, self.lost_writes_at_least))
+    }
+
     /// What a result says. The fault of an atlas run is its first; a run without one has nothing to tell of it.
     #[must_use]
     pub fn of(result: &RunResult) -> Run {

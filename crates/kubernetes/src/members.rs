@@ -31,7 +31,7 @@ pub enum MemberError {
     /// There is no such service, though it was made.
     #[error("there is no service `{service}` in namespace `{namespace}`")]
     NoService {
-        /// Its name.
+        /// As the run called it.
         service: String,
         /// The namespace that was looked in.
         namespace: String,

@@ -116,6 +116,12 @@ impl Output {
     pub fn answer(&self) -> &str {
         self.text.get(..self.answer_bytes).unwrap_or(&self.text)
     }
+
+    /// What it wrote to its error output.
+    #[must_use]
+    pub fn complaint(&self) -> &str {
+        self.text.get(self.answer_bytes..).unwrap_or_default()
+    }
 }
 
 /// Why a command's end is not known.

@@ -181,8 +181,7 @@ fn fault(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
 }
 
 fn lost_writes(fault: &FaultResult) -> String {
-    let told = |lost| format::count_at_least(lost, fault.lost_writes_at_least);
-    fault.lost_writes.map_or_else(|| "unknown".to_owned(), told)
+    fault.lost().map_or_else(|| "unknown".to_owned(), format::lost)
 }
 
 fn back_for_good(fault: &FaultResult) -> String {

@@ -2,6 +2,8 @@
 //!
 //! A no-break space stands between a number and its unit, so that no line ever ends between them.
 
+use results::losses::LostWrites;
+
 /// What stands where nothing was measured.
 pub(crate) const NOTHING: &str = "–";
 
@@ -11,9 +13,12 @@ pub fn count(value: u64) -> String {
     group(&value.to_string())
 }
 
-/// The same of a count that may be more: `at least 1,234`.
-pub(crate) fn count_at_least(value: u64, is_at_least: bool) -> String {
-    if is_at_least { format!("at least {}", count(value)) } else { count(value) }
+/// Lost writes, of which there may be more: `at least 1,234`.
+pub(crate) fn lost(lost: LostWrites) -> String {
+    match lost {
+        LostWrites::Exactly(known) => count(known),
+        LostWrites::AtLeast(known) => format!("at least {}", count(known)),
+    }
 }
 
 /// Puts a comma between each three digits, from the right.

@@ -63,7 +63,7 @@ fn lost_writes(result: &RunResult) -> Number {
             ),
             None => ("unknown".to_owned(), format!("of {} acknowledged", format::count(ledger.acknowledged))),
             Some(lost) => (
-                format::count_at_least(lost.known(), lost.is_at_least()),
+                format::lost(lost),
                 format!(
                     "of {} acknowledged; {} without a definite answer",
                     format::count(ledger.acknowledged),

@@ -113,9 +113,9 @@ fn fault_line(fault: &FaultResult, said: &mut Option<String>) -> String {
         parts.push(format!("first success after {}", format::seconds(after_s)));
     }
     parts.extend(felt);
-    if let Some(lost) = fault.lost_writes {
-        let at_least = if fault.lost_writes_at_least { "at least " } else { "" };
-        parts.push(format!("{at_least}{} lost", format::counted(lost, "write", "writes")));
+    if let Some(lost) = fault.lost() {
+        let what = if lost.known() == 1 { "write" } else { "writes" };
+        parts.push(format!("{} {what} lost", format::lost(lost)));
     }
     parts.join(", ")
 }

@@ -4,6 +4,8 @@ use history::{Receipt, RecoveryStep, Verdict};
 use measure::recovery::{Incomparable, SUSTAINED_SECONDS_MIN};
 use serde::{Deserialize, Serialize};
 
+use crate::lost_writes::LostWrites;
+
 /// A fault: what was requested, what happened, what it cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FaultResult {
@@ -62,6 +64,12 @@ pub struct FaultResult {
 }
 
 impl FaultResult {
+    /// The lost writes that are laid to it; none where that could not be told.
+    #[must_use]
+    pub fn lost(&self) -> Option<LostWrites> {
+        self.lost_writes.map(|count| LostWrites::of(count, self.lost_writes_at_least))
+    }
+
     /// A fault of which nothing is known but that it was asked for.
     #[must_use]
     pub fn asked(kind: &str, target: &str, asked_s: f64) -> FaultResult {

@@ -13,6 +13,7 @@ mod lab;
 mod links_csv;
 mod load;
 pub mod losses;
+mod lost_writes;
 pub mod matrix;
 mod prediction;
 mod run;

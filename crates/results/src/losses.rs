@@ -4,32 +4,8 @@
 
 use check::ledger;
 
+pub use crate::lost_writes::LostWrites;
 use crate::run::CheckResult;
-
-/// How many acknowledged writes a run lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LostWrites {
-    /// So many: every check that was asked could tell.
-    Exactly(u64),
-    /// So many are known, one or more: a check could not tell of all.
-    AtLeast(u64),
-}
-
-impl LostWrites {
-    /// Those that are known.
-    #[must_use]
-    pub fn known(self) -> u64 {
-        match self {
-            LostWrites::Exactly(count) | LostWrites::AtLeast(count) => count,
-        }
-    }
-
-    /// Whether there may be more.
-    #[must_use]
-    pub fn is_at_least(self) -> bool {
-        matches!(self, LostWrites::AtLeast(_))
-    }
-}
 
 /// The checks that a run's lost writes are counted by: the ledger where there is one, because it knows each write by
 /// name; otherwise those that count. Never both, or a write would be counted twice.

@@ -197,7 +197,7 @@ struct Building(Arc<Mutex<Stage>>);
 /// How far it is.
 #[derive(Default)]
 struct Stage {
-    /// Where it is told that it ended; none while an interrupt has to wait, and once it is over.
+    /// Where the end is recorded; none while an interrupt has to wait, and once preparation is over.
     chronicle: Option<Arc<Chronicle>>,
     /// None before they are there.
     agents: AgentPods,

@@ -51,7 +51,7 @@ pub(crate) fn decode(
 ) -> Option<PodsDocument> {
     let record = decoder.record(node, &KUBERNETES)?;
     let namespace = record.get("namespace").and_then(|node| decoder.name(node, "the namespace"));
-    let context = record.get("context").and_then(|node| decode_context(node, decoder));
+    let context = record.get("context").and_then(|node| decode_name(node, decoder, &CONTEXT));
     let kubeconfig = record.get("kubeconfig").and_then(|node| decode_kubeconfig(node, decoder));
     let pods = decode_pods(&record, decoder);
     let container = record.get("container").and_then(|node| decoder.name(node, "the container"));
@@ -93,16 +93,44 @@ pub(crate) fn refuse_machines(cluster: &Record<'_>, section: &Node, decoder: &mu
     }
 }
 
-fn decode_context(node: &Node, decoder: &mut Decoder) -> Option<String> {
-    let context = decoder.text(node, "the context")?;
-    let fits = |c: char| c.is_ascii_alphanumeric() || "._@:/-".contains(c);
-    let begins = context.value.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if begins && context.value.len() <= MOST_CONTEXT_BYTES && context.value.chars().all(fits) {
-        return Some(context.value);
+/// A name that commands are given: what it may be, and what is said where it is not.
+struct Name {
+    what: &'static str,
+    longest_bytes: usize,
+    /// Besides letters and digits, with one of which it begins.
+    signs: &'static str,
+    code: &'static str,
+    refusal: &'static str,
+    help: &'static str,
+}
+
+const CONTEXT: Name = Name {
+    what: "the context",
+    longest_bytes: MOST_CONTEXT_BYTES,
+    signs: "._@:/-",
+    code: "bad-context",
+    refusal: "cannot be given to commands as a context",
+    help: "use letters, digits and `._@:/-`; `kubectl config rename-context` renames it",
+};
+
+const IMAGE: Name = Name {
+    what: "the image",
+    longest_bytes: MOST_IMAGE_BYTES,
+    signs: "._:/@-",
+    code: "bad-image",
+    refusal: "cannot be the name of an image",
+    help: "write it as images.example.org/holdfast:1, in letters, digits and `._:/@-`",
+};
+
+fn decode_name(node: &Node, decoder: &mut Decoder, name: &Name) -> Option<String> {
+    let text = decoder.text(node, name.what)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || name.signs.contains(c);
+    let begins = text.value.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins && text.value.len() <= name.longest_bytes && text.value.chars().all(fits) {
+        return Some(text.value);
     }
-    let message = format!("`{}` cannot be given to commands as a context", shortened(&context.value));
-    let help = "use letters, digits and `._@:/-`; `kubectl config rename-context` renames it";
-    decoder.findings.add("bad-context", context.at, message, "not such a name", help);
+    let message = format!("`{}` {}", shortened(&text.value), name.refusal);
+    decoder.findings.add(name.code, text.at, message, "not such a name", name.help);
     None
 }
 
@@ -171,7 +199,7 @@ fn decode_role(node: &Node, decoder: &mut Decoder) -> Option<RoleLabel> {
 
 fn decode_agents(node: &Node, decoder: &mut Decoder) -> Option<PodAgents> {
     let record = decoder.record(node, &POD_AGENTS)?;
-    let image = record.get("image").and_then(|node| decode_image(node, decoder));
+    let image = record.get("image").and_then(|node| decode_name(node, decoder, &IMAGE));
     let count = record
         .get("count")
         .and_then(|node| decoder.count(node, "the number of agents", 1, MOST_PODS))
@@ -179,19 +207,6 @@ fn decode_agents(node: &Node, decoder: &mut Decoder) -> Option<PodAgents> {
     let program = record.get("program").and_then(|node| decoder.text(node, "the program"));
     let count = u32::try_from(count?).unwrap_or(u32::MAX);
     Some(PodAgents { image: image?, count, program: program.map(|program| program.value) })
-}
-
-fn decode_image(node: &Node, decoder: &mut Decoder) -> Option<String> {
-    let image = decoder.text(node, "the image")?;
-    let fits = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
-    let begins = image.value.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if begins && image.value.len() <= MOST_IMAGE_BYTES && image.value.chars().all(fits) {
-        return Some(image.value);
-    }
-    let message = format!("`{}` cannot be the name of an image", shortened(&image.value));
-    let help = "write it as images.example.org/holdfast:1, in letters, digits and `._:/@-`";
-    decoder.findings.add("bad-image", image.at, message, "not such a name", help);
-    None
 }
 
 impl PodsDocument {

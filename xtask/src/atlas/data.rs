@@ -16,10 +16,9 @@ pub(super) fn in_a_line(run: &Run) -> String {
     let seconds =
         |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.1} s"));
     let gap = if run.interrupted == Some(false) { "none".to_owned() } else { seconds(run.gap_s) };
-    let lost = run.lost_writes.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
-    let at_least = if run.lost_writes_at_least { "at least " } else { "" };
+    let lost = run.lost().map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
     let sustained = seconds(run.sustained_s);
-    format!("{}, interruption {gap}, back for good {sustained}, lost {at_least}{lost}", run.verdict)
+    format!("{}, interruption {gap}, back for good {sustained}, lost {lost}", run.verdict)
 }
 
 /// The machines that a cell's runs were made on, each once, in words.

@@ -4,7 +4,7 @@
 
 #![allow(dead_code)] // The example `boot_cost` uses a part of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -63,6 +63,13 @@ fn children_of(parent: u32) -> Vec<u32> {
     children
 }
 
+/// What PostgreSQL's processes share in the machine's memory. Nobody but them removes it, and those that are killed do not.
+fn segments_of(pid: u32) -> Vec<PathBuf> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    paths.filter(|path| path.starts_with("/dev/shm/PostgreSQL.")).map(PathBuf::from).collect()
+}
+
 impl LoopbackNode {
     fn new(name: &str, last_byte: u8, machine: &Path) -> Self {
         let home = machine.join(name);
@@ -103,7 +110,9 @@ impl LoopbackNode {
     pub fn crash(&self) {
         // Stopped first, so that no parent makes another process while its children are looked for.
         self.pause(true);
-        for pid in self.processes() {
+        let processes = self.processes();
+        let segments: BTreeSet<PathBuf> = processes.iter().flat_map(|pid| segments_of(*pid)).collect();
+        for pid in processes {
             send(pid, libc::SIGKILL);
         }
         let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,6 +120,9 @@ impl LoopbackNode {
             let _ = child.wait();
         }
         children.clear();
+        for segment in segments {
+            let _ = fs::remove_file(segment);
+        }
     }
 
     fn prepared(&self, command: &Command) -> process::Command {

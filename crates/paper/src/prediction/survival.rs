@@ -11,7 +11,7 @@ use faults::{End, FaultRecord, Struck};
 use history::{EventKind, FaultId};
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
-use results::{PredictionResult, Relation, RunResult};
+use results::{FaultResult, PredictionResult, Relation, RunResult};
 use scenario::{Failover, FaultAction, Scenario, Takes, node_name};
 
 use super::Evidence;
@@ -336,13 +336,10 @@ fn service(
     };
     let measured = (!counts.is_empty() && !too_short).then_some(served);
     let lost = match stretch.faults.as_slice() {
-        [only] => result.faults.get(only.index()).and_then(|fault| Some((fault.lost_writes?, fault))),
+        [only] => result.faults.get(only.index()).and_then(FaultResult::lost),
         _ => None,
     };
-    let lost = lost.map_or_else(String::new, |(lost, fault)| {
-        let at_least = if fault.lost_writes_at_least { "at least " } else { "" };
-        format!("; {at_least}{lost} lost")
-    });
+    let lost = lost.map_or_else(String::new, |lost| format!("; {lost} lost"));
     PredictionResult {
         name: format!("{}: writes served", stretch.name(result)),
         predicted: f64::from(u8::from(serves)),
@@ -414,7 +411,7 @@ fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
         agrees: Some(lost.known() == 0 || relation == Relation::AtLeast),
         agrees_within: None,
         predicted_in_words: Some(words.to_owned()),
-        measured_in_words: lost.is_at_least().then(|| format!("at least {} writes", lost.known())),
+        measured_in_words: lost.is_at_least().then(|| format!("{lost} writes")),
     })
 }
 

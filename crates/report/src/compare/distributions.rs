@@ -77,7 +77,7 @@ struct Spread {
     values: Vec<(usize, f64)>,
     /// None where no run has one.
     told: Option<Distribution>,
-    /// Whether a value is the least that it may be: so are all that are told then.
+    /// Whether a value is a lower bound; then every value shown is one.
     is_at_least: bool,
 }
 

@@ -117,7 +117,7 @@ fn lost(variant: &Variant) -> String {
     match (known, told.iter().all(|lost| matches!(lost, Some(LostWrites::Exactly(_))))) {
         (known, true) => format::count(known),
         (0, false) => format::NOTHING.to_owned(),
-        (known, false) => format::count_at_least(known, true),
+        (known, false) => format::lost(LostWrites::AtLeast(known)),
     }
 }
 

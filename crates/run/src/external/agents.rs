@@ -207,7 +207,7 @@ fn agents_of<'a>(
 /// Where an agent is started, and as what.
 struct Post {
     agent: String,
-    /// As people are told of it.
+    /// The machine, or the pod and its node, for messages and the report.
     host: String,
     reach: Reach,
     command: Vec<String>,

@@ -67,7 +67,7 @@ pub enum FleetError {
         "pod {pod} is not of a StatefulSet: without the label `{POD_NAME}` no service leads agents to it alone"
     )]
     NotOfASet {
-        /// The pod.
+        /// As kubectl lists it.
         pod: String,
     },
     /// They were not made.
@@ -79,7 +79,7 @@ pub enum FleetError {
     /// A load stands on one that is none of them.
     #[error("agent {agent} has no pod")]
     NoPod {
-        /// The agent.
+        /// As the scenario calls it: `agent-0`.
         agent: String,
     },
     /// They do not run.
@@ -92,7 +92,7 @@ pub enum FleetError {
         running: usize,
         /// How many should.
         count: u32,
-        /// The image.
+        /// As the scenario writes it.
         image: String,
     },
 }
@@ -269,7 +269,7 @@ impl Drop for Made {
 fn told(doubt: &Doubt) -> String {
     match doubt {
         Doubt::StrikeFailed(Claim { output: Some(output), .. }) => {
-            let complaint = output.text.get(output.answer_bytes..).unwrap_or_default().trim();
+            let complaint = output.complaint().trim();
             format!("the command that makes them ended with {}: {complaint}", output.exit)
         }
         Doubt::StrikeFailed(Claim { silence, .. }) => format!("the command that makes them: {silence}"),

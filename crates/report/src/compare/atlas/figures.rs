@@ -7,6 +7,7 @@ use ::atlas::{LoadFigures, Run};
 use history::FaultId;
 use measure::{Better, Distribution, Finding, Sampling};
 use results::FaultResult;
+use results::losses::LostWrites;
 use scenario::Scenario;
 
 use super::obstacles::Obstacles;
@@ -156,11 +157,7 @@ fn of_fault(ours: &[Ours<'_>], number: FaultId, theirs: &[&Run]) -> Vec<Figure> 
             |fault| recovered(fault.recovery_s.sustained, fault),
             |run| Seen::of(run.sustained_s),
         ),
-        of(
-            Kind::LostWrites,
-            |fault| lost(fault.lost_writes, fault.lost_writes_at_least),
-            |run| lost(run.lost_writes, run.lost_writes_at_least),
-        ),
+        of(Kind::LostWrites, |fault| lost(fault.lost()), |run| lost(run.lost())),
     ]
 }
 
@@ -174,10 +171,11 @@ fn gap(gap_s: Option<f64>, interrupted: Option<bool>, is_open: bool) -> Seen {
 }
 
 /// Lost writes, or those that are known.
-fn lost(count: Option<u64>, is_at_least: bool) -> Seen {
-    match count.map(|count| count as f64) {
-        Some(count) if is_at_least => Seen::MoreThan(count),
-        count => Seen::of(count),
+fn lost(lost: Option<LostWrites>) -> Seen {
+    match lost {
+        Some(LostWrites::Exactly(count)) => Seen::Value(count as f64),
+        Some(LostWrites::AtLeast(count)) => Seen::MoreThan(count as f64),
+        None => Seen::Unknown,
     }
 }
 
