@@ -5,8 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use history::Event;
 use history::whole_file::{self, Link, WholeFileError};
+use history::{Event, EventKind};
 
 use crate::claim::held_to_its_parts;
 use crate::derive;
@@ -66,7 +66,17 @@ pub enum ReadError {
         /// What the system said.
         source: io::Error,
     },
-    /// Neither a result nor the first event, so that nothing is known of the run.
+    /// The run told something, and ended before it told what it was: before its lab was built.
+    #[error(
+        "{} has nothing to report: the run ended before its lab was built{}", path.display(), because(words)
+    )]
+    EndedBeforeItsLab {
+        /// The directory.
+        path: PathBuf,
+        /// Why it failed or was interrupted, where it came to say so.
+        words: Vec<String>,
+    },
+    /// Neither a result nor any event, so that nothing is known of the run.
     #[error(
         "{} is not a run directory: it holds neither a readable result.json nor an events.jsonl that begins with \
          what the run was{}", path.display(), because(notes)
@@ -133,7 +143,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
     let is_derived = recorded.is_none();
     let result = match recorded.or_else(|| derive::result(&events, (&timeline, is_timeline_damaged))) {
         Some(result) => result,
-        None => return Err(ReadError::NothingKnown { path: directory.to_owned(), notes }),
+        None => return Err(without_a_first_event(directory, &events, notes)),
     };
     // A longer one is no loss to the page: it is in the directory.
     let scenario_yaml = text_of(directory, "scenario.yaml", LONGEST_SCENARIO_BYTES, &mut Vec::new())?;
@@ -149,6 +159,19 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         scenario_yaml,
         notes,
     })
+}
+
+/// Why there is nothing to report where no event tells what the run was.
+fn without_a_first_event(directory: &Path, events: &[Event], notes: Vec<String>) -> ReadError {
+    let path = directory.to_owned();
+    if events.is_empty() {
+        return ReadError::NothingKnown { path, notes };
+    }
+    let words = events.iter().filter_map(|event| match &event.kind {
+        EventKind::RunFailed { why } | EventKind::Interrupted { why } => Some(why.clone()),
+        _ => None,
+    });
+    ReadError::EndedBeforeItsLab { path, words: words.collect() }
 }
 
 /// The result that a run left, and nothing else of its directory; none where it left none that can be read.

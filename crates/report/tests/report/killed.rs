@@ -172,6 +172,24 @@ fn a_directory_that_holds_no_run_is_refused_with_its_path() {
 }
 
 #[test]
+fn a_run_that_ended_before_its_lab_was_built_is_refused_with_its_own_words() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let at = |t_s, kind| serde_json::to_string(&Event { t_s, kind }).expect("written") + "\n";
+    let warning = |what: &str| EventKind::Warning { what: what.to_owned(), remedy: "give it".to_owned() };
+    let failed = EventKind::RunFailed { why: "no /dev/net/tun".to_owned() };
+    let told = |lines: &[String]| {
+        std::fs::write(directory.path().join("events.jsonl"), lines.concat()).expect("written");
+        let error = results::read(directory.path()).expect_err("no run to report");
+        assert!(matches!(error, ReadError::EndedBeforeItsLab { .. }), "{error}");
+        error.to_string().rsplit_once("nothing to report: ").expect("a reason").1.to_owned()
+    };
+    let warned = at(0.1, warning("no control groups"));
+    assert_eq!(told(std::slice::from_ref(&warned)), "the run ended before its lab was built");
+    let with_why = "the run ended before its lab was built (no /dev/net/tun)";
+    assert_eq!(told(&[warned, at(0.2, failed)]), with_why);
+}
+
+#[test]
 fn a_run_cut_anywhere_is_readable_or_refused_but_never_a_panic() {
     let directory = TempDir::new().expect("a temporary directory");
     let fixture = fixture::host_failure();
