@@ -54,7 +54,7 @@ fn of_word(word: &str) -> Vec<Explanation> {
         });
     }
     yaml::explain::search(&SCENARIO, "", word, &mut found);
-    found.iter_mut().for_each(|explanation| explanation.examples = examples(word));
+    found.iter_mut().for_each(|explanation| explanation.examples = examples(word, &explanation.path));
     // Each workload has its own, and some names mean something else in another.
     found.iter_mut().filter(|_| word == OPTIONS_KEY).for_each(|explanation| explanation.keys.clear());
     let told = OPTIONS.iter().filter(|table| word == OPTIONS_KEY || table.workload == word);
@@ -107,7 +107,8 @@ pub fn words() -> Vec<&'static str> {
     words
 }
 
-fn examples(word: &str) -> Vec<String> {
+/// Examples of a word where it stands at `path`: the name of a fault may be a key of something else as well.
+fn examples(word: &str, path: &str) -> Vec<String> {
     if word == "matrix" || word == "axes" {
         let one = "matrix: { axes: { loads.0.clients: [1, 8] }, repeat: 3 }";
         let other = "matrix: { axes: { disks: { kept: { database.volumes: virtual }, torn: { database.volumes: torn } } } }";
@@ -122,7 +123,10 @@ fn examples(word: &str) -> Vec<String> {
         .map(str::to_owned)
         .to_vec();
     }
-    let fault = fault_kind(word);
+    if path == "site.network" {
+        return vec!["site: { network: { path: kernel } }".to_owned()];
+    }
+    let fault = fault_kind(word).filter(|_| !path.starts_with("site."));
     fault.map_or_else(Vec::new, |fault| fault.examples.iter().map(|text| (*text).to_owned()).collect())
 }
 
@@ -159,6 +163,15 @@ mod tests {
         assert_eq!(partition.path, "schedule[].faults[].partition");
         assert!(partition.keys.iter().any(|key| key.name == "bridge"));
         assert!(partition.examples.iter().any(|example| example.contains("isolate: leader")));
+    }
+
+    #[test]
+    fn a_key_with_the_name_of_a_fault_has_examples_of_its_own() {
+        let told = explain("network");
+        let examples = |path: &str| &told.iter().find(|one| one.path == path).expect("told").examples;
+        assert_eq!(examples("site.network"), &["site: { network: { path: kernel } }"]);
+        assert!(examples("schedule[].faults[].network").iter().all(|example| example.contains("network: {")));
+        assert!(examples("schedule[].faults[].network").len() > 1);
     }
 
     #[test]

@@ -465,6 +465,10 @@ fn lab_up() -> EventKind {
     EventKind::LabUp { boot_s: 2.4, cpu_seconds: [("database".to_owned(), 1.9)].into(), from_snapshot: false }
 }
 
+fn passed(check: &str) -> EventKind {
+    EventKind::Check { name: check.to_owned(), verdict: Verdict::Pass, explanation: String::new() }
+}
+
 fn events(facts: &RunFacts) -> Vec<Event> {
     let at = |t_s: f64, kind: EventKind| Event { t_s, kind };
     let text = str::to_owned;
@@ -479,11 +483,6 @@ fn events(facts: &RunFacts) -> Vec<Event> {
     let up = |t_s, node: &str, host: &str| at(t_s, EventKind::NodeUp { node: text(node), host: text(host) });
     let success = |t_s, load: &str, after_s| {
         at(t_s, EventKind::FirstSuccess { fault: FaultId::FIRST, load: text(load), after_s })
-    };
-    let check = |name: &str| EventKind::Check {
-        name: text(name),
-        verdict: Verdict::Pass,
-        explanation: String::new(),
     };
     let restart = "the platform starts n1 on dc1/a/r1/h2, 5.0 s after its host was lost";
     vec![
@@ -531,8 +530,8 @@ fn events(facts: &RunFacts) -> Vec<Event> {
             },
         ),
         phase(3),
-        at(61.2, check("ledger")),
-        at(61.4, check("tpcb-sums")),
+        at(61.2, passed("ledger")),
+        at(61.4, passed("tpcb-sums")),
         at(61.5, EventKind::RunEnded { verdict: Verdict::Pass }),
     ]
 }
