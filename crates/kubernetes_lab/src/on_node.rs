@@ -140,7 +140,7 @@ impl OnNode<'_> {
         Ok(self.finished(&self.programs.of(piece), arguments)?.status.success())
     }
 
-    fn finished(&self, program: &Path, arguments: &[&str]) -> Result<Finished, StartError> {
+    pub(crate) fn finished(&self, program: &Path, arguments: &[&str]) -> Result<Finished, StartError> {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Ok(self.node.run(&self.command(program, arguments))?)
     }

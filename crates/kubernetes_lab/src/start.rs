@@ -5,6 +5,7 @@
 //!
 //! Owns no machine and no process's life: a part that ends is not started again.
 
+use std::path::Path;
 use std::time::Duration;
 
 use engine::Node;
@@ -17,7 +18,7 @@ pub use crate::on_node::StartError;
 use crate::on_node::{OnNode, Started};
 use crate::pieces::{
     API_SERVER, CLIENT, CONTROLLERS, NODE_AGENT, NODE_PROXY, PAUSE_IMAGE, RUNTIME, RUNTIME_CLIENT, SCHEDULER,
-    SHELL, SHELL_IMAGE, STORE,
+    SHELL_IMAGE, STORE,
 };
 use crate::plan::{Plan, Worker};
 use crate::runtime::SOCKET;
@@ -36,6 +37,15 @@ const ONE_ANSWER: &str = "5s";
 const WHOLE_ARCHIVE: &str = "60s";
 /// Where what runs pods keeps its images apart from those of others.
 const NAMESPACE: &str = "k8s.io";
+
+/// The machine's, which opens TCP connections. The `wget` of Debian's static busybox dies of SIGSEGV when it looks up a host.
+const BASH: &str = "/usr/bin/bash";
+
+/// A script that succeeds where the store says that it is well.
+fn store_is_healthy() -> String {
+    let ask = r"printf 'GET /health HTTP/1.0\r\n\r\n' >&3";
+    format!(r#"exec 3<>/dev/tcp/127.0.0.1/{STORE_PORT} && {ask} && grep -q '"health":"true"' <&3"#)
+}
 
 /// A cluster, and how its nodes are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,10 +82,9 @@ impl Cluster {
     pub fn start_control(&self, node: &dyn Node) -> Result<(), StartError> {
         let on = self.on(node);
         let volume = node.data_directory();
-        let address = format!("http://127.0.0.1:{STORE_PORT}/health");
-        let health = ["wget", "-q", "-T", "2", "-O", "/dev/null", &address];
         let store = on.start(&STORE, control_plane::store(&volume).arguments())?;
-        on.until(store, ("the store answers", STORE_PATIENCE), || on.succeeds(&SHELL, &health))?;
+        let healthy = || Ok(on.finished(Path::new(BASH), &["-c", &store_is_healthy()])?.status.success());
+        on.until(store, ("the store answers", STORE_PATIENCE), healthy)?;
         let api = on.start(&API_SERVER, control_plane::api_server(&self.plan, &volume).arguments())?;
         on.until(api, ("the API is ready", API_PATIENCE), || self.asks(&on, &["get", "--raw=/readyz"]))?;
         let controllers = control_plane::controllers(&self.plan, &volume).arguments();

@@ -34,15 +34,22 @@ struct Media {
     sync: &'static str,
     /// The folder of the script's data; the machine's temporary folder when absent.
     folder: Option<&'static str>,
+    /// The way of the lab's packets: `site.network.path`.
+    path: &'static str,
     name: &'static str,
     /// At most so many times the script's CPU time for a transaction.
     cpu_goal: f64,
 }
 
-const MEDIA: [Media; 2] = [
-    Media { sync: "modelled", folder: Some("/dev/shm"), name: "syncs cost nothing", cpu_goal: 1.15 },
-    Media { sync: "machine", folder: None, name: "syncs of the machine's disk", cpu_goal: 1.35 },
+const MEDIA: [Media; 4] = [
+    Media { name: "syncs cost nothing", ..AT_NO_COST },
+    Media { name: "syncs cost nothing, kernel's path", path: "kernel", ..AT_NO_COST },
+    Media { name: "syncs of the machine's disk", ..ON_DISK },
+    Media { name: "syncs of the machine's disk, kernel's path", path: "kernel", ..ON_DISK },
 ];
+const AT_NO_COST: Media =
+    Media { sync: "modelled", folder: Some("/dev/shm"), path: "fabric", name: "", cpu_goal: 1.15 };
+const ON_DISK: Media = Media { sync: "machine", folder: None, path: "fabric", name: "", cpu_goal: 1.35 };
 
 /// A load, as a scenario and as `holdfast load` write it.
 struct Load {
@@ -207,6 +214,7 @@ name: weight
 site:
   regions: {{ dc1: {{ zones: {{ a: {{ racks: {{ r1: {{ hosts: 2 }}, r2: {{ hosts: 2 }}, r3: {{ hosts: 1 }} }} }} }} }} }}
   disks: {{ sync: {sync} }}
+  network: {{ path: {path} }}
 database:
   engine: postgres
   nodes: 3
@@ -222,6 +230,7 @@ expect:
   errors: 0
 ",
         sync = media.sync,
+        path = media.path,
     )
 }
 

@@ -35,8 +35,10 @@ fn a_primary_that_wakes_beside_a_promoted_standby_leads_as_well_until_it_is_rest
     assert_eq!(engine.leader(&all).leaders, ["n1", promoted.as_str()]);
 
     engine.stop(all[0].as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
-    engine.start(all[0].as_ref()).unwrap_or_else(|error| panic!("{error}"));
-    engine.wait_ready(all[0].as_ref(), PATIENCE).unwrap_or_else(|error| panic!("{error}"));
+    let logs = || machines.nodes.iter().map(|node| node.log("repmgrd")).collect::<Vec<_>>().join("\n\n");
+    let failed = |error| -> () { panic!("{error}\n{}", logs()) };
+    engine.start(all[0].as_ref()).unwrap_or_else(failed);
+    engine.wait_ready(all[0].as_ref(), PATIENCE).unwrap_or_else(failed);
     assert_eq!(leader(engine, &all, PATIENCE), promoted);
 }
 

@@ -39,7 +39,7 @@ fn the_control_plane_is_started_from_the_store_upwards() {
     cluster().start_control(&node).expect("started");
     let expected = [
         "start etcd",
-        "run busybox",
+        "run bash",
         "start kube-apiserver",
         "run kubectl",
         "start kube-controller-manager",

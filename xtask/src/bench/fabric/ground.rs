@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, ensure};
 use fabric::{Fabric, Options, Policy, PortId, Rule};
-use lab::Addresses;
 use lab::attachment::{self, Attachment};
+use lab::{Addresses, RoutingNamespace};
 
 use super::INSTRUMENT_SUBCOMMAND;
 use super::instrument::{Job, Seen};
@@ -158,6 +158,17 @@ pub fn join_by_veth(one: &Place, two: &Place) -> anyhow::Result<Ipv4Addr> {
         ip(&["link", "set", "veth0", "up"])
     })?;
     Ok(Ipv4Addr::new(192, 168, 7, 2))
+}
+
+/// Joins two places by the kernel's own path, both ways, as the lab does where nothing is asked of a pair.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn join_by_kernel_path(routing: &RoutingNamespace, [one, two]: &[Place; 2]) -> anyhow::Result<()> {
+    let end = |place: &Place| routing.join(place.namespace(), Addresses::of(place.address));
+    end(one)?.open(&[two.address.into()])?;
+    end(two)?.open(&[one.address.into()])?;
+    Ok(())
 }
 
 fn ip(arguments: &[&str]) -> anyhow::Result<()> {

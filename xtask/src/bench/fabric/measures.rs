@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use fabric::{Fabric, Options, Rule};
+use lab::accounting::machine_busy_and_total_ticks;
+use nix::unistd::{SysconfVar, sysconf};
 
 use super::ground::{Place, Route, fabric_over};
 use super::instrument::Job;
@@ -121,6 +123,32 @@ pub fn flood(route: &Route<'_>, fabric: &Fabric) -> anyhow::Result<Vec<Reading>>
         reading("fabric", "flood CPU us a packet", used.as_secs_f64() * 1e6 / packets as f64),
         reading("fabric", "flood packets a second", packets as f64),
     ])
+}
+
+/// The same by the kernel: what the whole machine needs for each that arrives, the sender's and the receiver's part as well.
+pub fn kernel_flood(whose: &str, route: &Route<'_>) -> anyhow::Result<Vec<Reading>> {
+    let arrived = || route.server.inside(datagrams_for_nobody);
+    let (before, (busy_before, _)) = (arrived()?, machine_busy_and_total_ticks()?);
+    let client = route.client.start(&Job::Flood { target: route.target(9), seconds: 1.0 })?;
+    client.finish()?;
+    let (after, (busy_after, _)) = (arrived()?, machine_busy_and_total_ticks()?);
+    let packets = after - before;
+    ensure!(packets > 1000, "the flood was {packets} packets");
+    let ticks_per_s = sysconf(SysconfVar::CLK_TCK)?.unwrap_or(100) as f64;
+    let busy_us = (busy_after - busy_before) as f64 / ticks_per_s * 1e6;
+    Ok(vec![
+        reading(whose, "flood machine us a packet", busy_us / packets as f64),
+        reading(whose, "flood packets a second", packets as f64),
+    ])
+}
+
+/// Datagrams that came to this network namespace for a port at which nobody listens (`Udp: NoPorts` of proc(5) `net/snmp`).
+fn datagrams_for_nobody() -> anyhow::Result<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/snmp")?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let (names, values) = lines.next().zip(lines.next()).context("net/snmp has two lines on UDP")?;
+    let of_name = names.split(' ').zip(values.split(' ')).find(|(name, _)| *name == "NoPorts");
+    Ok(of_name.context("net/snmp counts NoPorts")?.1.parse()?)
 }
 
 /// Times from a stamp's writing to its reading, one way over TCP.

@@ -20,12 +20,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use fabric::{Options, Rule};
+use lab::RoutingNamespace;
 use lab::accounting::machine_busy_and_total_ticks;
 use lab::supervisor::{self, Entered, SupervisorError};
 use nix::unistd::{SysconfVar, sysconf};
 use serde::{Deserialize, Serialize};
 
-use self::ground::{Instrument, Place, Route, fabric_over, join_by_veth};
+use self::ground::{Instrument, Place, Route, fabric_over, join_by_kernel_path, join_by_veth};
 use self::instrument::Job;
 pub use self::instrument::play;
 use self::measures::{Carried, RATES, Reading, loopback};
@@ -168,6 +169,8 @@ struct Bench {
     veth: [Place; 2],
     veth_address: IpAddr,
     joined: [Place; 2],
+    past: [Place; 2],
+    _routing: RoutingNamespace,
     alone: Place,
     proxy: Option<Toxiproxy>,
 }
@@ -178,7 +181,10 @@ fn measure(plan: &Plan) -> anyhow::Result<()> {
         plan.toxiproxy.as_ref().map(|program| alone.inside(|| Toxiproxy::start(program))).transpose()?;
     let veth = [Place::make(1)?, Place::make(2)?];
     let veth_address = join_by_veth(&veth[0], &veth[1])?.into();
-    let bench = Bench { veth, veth_address, joined: [Place::make(3)?, Place::make(4)?], alone, proxy };
+    let (routing, past) = (RoutingNamespace::make()?, [Place::make(6)?, Place::make(7)?]);
+    join_by_kernel_path(&routing, &past)?;
+    let joined = [Place::make(3)?, Place::make(4)?];
+    let bench = Bench { veth, veth_address, joined, past, _routing: routing, alone, proxy };
     for pair in 0..plan.pairs {
         for name in MEASUREMENTS
             .iter()
@@ -230,11 +236,13 @@ impl Bench {
         match name {
             "halting-round-trips" => {
                 pending.push(self.by_kernel("halting veth", self.by_veth(), measures::round_trips));
+                pending.push(self.by_kernel("halting kernel path", self.by_path(), measures::round_trips));
                 pending.push(self.by_fabric("halting fabric", Options::default(), measures::round_trips));
             }
             "round-trips" => {
                 let busy = Options { busy_poll: BUSY_POLL, ..Options::default() };
                 pending.push(self.by_kernel("veth", self.by_veth(), measures::round_trips));
+                pending.push(self.by_kernel("kernel path", self.by_path(), measures::round_trips));
                 pending.push(self.by_fabric("fabric", Options::default(), measures::round_trips));
                 pending.push(self.by_fabric("busy fabric", busy, measures::round_trips));
                 pending.push(self.by_kernel("loopback", loopback(&self.alone), measures::round_trips));
@@ -242,15 +250,20 @@ impl Bench {
             }
             "throughput" => {
                 pending.push(self.by_kernel("veth", self.by_veth(), measures::throughput));
+                pending.push(self.by_kernel("kernel path", self.by_path(), measures::throughput));
                 pending.push(self.by_fabric("fabric", Options::default(), measures::throughput));
                 pending.push(self.by_kernel("loopback", loopback(&self.alone), measures::throughput));
                 pending.extend(self.by_toxiproxy(measures::throughput));
             }
-            "flood" => pending.push(Box::new(|| {
-                let fabric =
-                    fabric_over(&[&self.joined[0], &self.joined[1]], Options::default(), Rule::default())?;
-                measures::flood(&self.over_fabric(), &fabric)
-            })),
+            "flood" => {
+                pending.push(Box::new(|| measures::kernel_flood("veth", &self.by_veth())));
+                pending.push(Box::new(|| measures::kernel_flood("kernel path", &self.by_path())));
+                pending.push(Box::new(|| {
+                    let [one, two] = &self.joined;
+                    let fabric = fabric_over(&[one, two], Options::default(), Rule::default())?;
+                    measures::flood(&self.over_fabric(), &fabric)
+                }));
+            }
             "delay" => {
                 pending.push(Box::new(|| measures::fabric_lateness(&self.over_fabric())));
                 if let Some(proxy) = &self.proxy {
@@ -273,13 +286,18 @@ impl Bench {
         Ok(pending)
     }
 
-    /// Network namespaces that stand all the time: the lab's own and the places'.
+    /// Network namespaces that stand all the time: the lab's own, the routing one and the places'.
     fn namespaces(&self) -> usize {
-        1 + self.veth.len() + self.joined.len() + 1
+        1 + 1 + self.veth.len() + self.joined.len() + self.past.len() + 1
     }
 
     fn by_veth(&self) -> Route<'_> {
         Route { client: &self.veth[0], server: &self.veth[1], address: self.veth_address }
+    }
+
+    fn by_path(&self) -> Route<'_> {
+        let [client, server] = &self.past;
+        Route { client, server, address: server.address.into() }
     }
 
     fn over_fabric(&self) -> Route<'_> {

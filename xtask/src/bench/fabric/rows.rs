@@ -28,6 +28,7 @@ pub fn rows(readings: &Readings, pairs: usize, why_no_peer: Option<&str>) -> Vec
     let mut rows = Vec::new();
     rows.extend(sheet.round_trip_rows());
     rows.extend(sheet.stream_rows());
+    rows.extend(sheet.kernel_path_rows());
     rows.extend(sheet.small_packet_rows());
     rows.extend(sheet.lateness_rows());
     rows.extend(sheet.rate_rows());
@@ -108,6 +109,35 @@ impl Sheet<'_> {
                 Some(cpu),
                 Some(Goal::OursAtMost(0.3)),
             ),
+        ]
+    }
+
+    /// The kernel's own path beside the veth pair that a packet cannot do without.
+    fn kernel_path_rows(&self) -> Vec<Row> {
+        let more = |what: &str, figure: &str, goal| {
+            let of = |pair| {
+                let plain = self.reading(&format!("veth {figure}"), pair)?;
+                Some(self.reading(&format!("kernel path {figure}"), pair)? - plain)
+            };
+            let pairs: Vec<_> = (0..self.pairs).map(|pair| (of(pair), None)).collect();
+            Row::of_readings(what, NO_PEER, "us", &pairs, goal)
+        };
+        let most = Some(Goal::OursAtMost(4.0));
+        let beside = |what: &str, unit: &str, figure: &str, goal| {
+            let (ours, plain) = (format!("kernel path {figure}"), format!("veth {figure}"));
+            self.beside(what, unit, &ours, "veth pair", Some(&plain), goal)
+        };
+        vec![
+            more("kernel's path: added to a round trip, p50", "round trip p50 us", most),
+            more("kernel's path: added to a round trip, p99", "round trip p99 us", None),
+            more("kernel's path: CPU added to a small packet, a flood", "flood machine us a packet", most),
+            beside(
+                "kernel's path: one TCP stream",
+                "Gbit/s",
+                "throughput Gbit/s",
+                Some(Goal::RatioAtLeast(0.8)),
+            ),
+            beside("kernel's path: packets carried in a flood", "1/s", "flood packets a second", None),
         ]
     }
 
