@@ -114,11 +114,8 @@ impl RoutingNamespace {
         let card = card_of(addresses);
         let far = VethEnd { name: &far_name, address: ROUTER_CARD };
         let near = VethEnd { name: KERNEL_INTERFACE_NAME, address: card };
-        let descriptor = u32::try_from(place.as_raw_fd())
-            .map_err(io::Error::other)
-            .map_err(fail("make a pair of interfaces"))?;
         self.requests
-            .ask(Request::make_veth(&far, &near, descriptor, MTU_BYTES))
+            .ask(Request::make_veth(&far, &near, place.as_raw_fd(), MTU_BYTES))
             .map_err(fail("make a pair of interfaces"))?;
         let far_interface = inside(&self.namespace, || quieten(&far_name))
             .map_err(fail("configure the routing namespace's interface"))?;
@@ -207,9 +204,8 @@ impl KernelEnd {
 /// When it has not, or refuses.
 pub(crate) fn try_pair() -> io::Result<()> {
     let namespace = File::open("/proc/thread-self/ns/net")?;
-    let descriptor = u32::try_from(namespace.as_raw_fd()).map_err(io::Error::other)?;
     let end = |name: &'static str| VethEnd { name, address: ROUTER_CARD };
-    let pair = Request::make_veth(&end("k1"), &end(KERNEL_INTERFACE_NAME), descriptor, MTU_BYTES);
+    let pair = Request::make_veth(&end("k1"), &end(KERNEL_INTERFACE_NAME), namespace.as_raw_fd(), MTU_BYTES);
     Requests::open()?.ask(pair)
 }
 

@@ -5,21 +5,23 @@
 //! Sources: netlink(7), rtnetlink(7); Linux `net/core/link_watch.c`, `Documentation/networking/operstates.rst`.
 
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use netlink_packet_core::{ErrorBuffer, NLMSG_ERROR, NetlinkBuffer, NlasIterator};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
-use super::{HEADER_BYTES, IF_OPER_UP, IFLA_OPERSTATE, INTERFACE_BYTES, NLA_F_NESTED, NLMSG_ERROR, Request};
+use super::Request;
 
 /// Requests sent at once: their answers wait in the socket.
 const REQUESTS_AT_ONCE: usize = 32;
-/// Bytes of an answer that are read: its head, its code, and some of the request that it repeats; of what is told of an
-/// interface the first attributes.
-const ANSWER_BYTES: usize = 1024;
-/// Where the number is in the head of a request and of its answer.
-const NUMBER_AT: Range<usize> = 8..12;
+/// The longest answer, as libmnl has it (`MNL_SOCKET_BUFFER_SIZE`).
+const ANSWER_BYTES: usize = 8192;
+/// Bytes of `struct ifinfomsg`, behind which the attributes of an interface are.
+const INTERFACE_BYTES: usize = 16;
+/// The state of an interface, and the one in which it takes packets.
+const IFLA_OPERSTATE: u16 = 16;
+const IF_OPER_UP: u8 = 6;
 
 /// A socket for requests about one network namespace, which lives for as long as this does.
 #[derive(Debug)]
@@ -67,7 +69,7 @@ impl Requests {
         for together in requests.chunks(REQUESTS_AT_ONCE) {
             let last = line.send(together)?;
             for before in (0..together.len() as u32).rev() {
-                match acknowledged(line.answer(last.wrapping_sub(before))?) {
+                match acknowledged(&line.answer(last.wrapping_sub(before))?) {
                     Err(error) if !is_none(&error) => all_done = all_done.and(Err(error)),
                     _ => {}
                 }
@@ -86,11 +88,13 @@ impl Requests {
         // Behind the answer comes an acknowledgement, which waits until the next answer is read, and is not taken for it.
         let number = line.send(&[Request::look_at(interface)])?;
         let answer = line.answer(number)?;
-        if kind_of(answer) == Some(NLMSG_ERROR) {
-            acknowledged(answer)?;
+        if answer.message_type() == NLMSG_ERROR {
+            acknowledged(&answer)?;
         }
-        let attributes = answer.get(HEADER_BYTES + INTERFACE_BYTES..).unwrap_or_default();
-        Ok(attribute(attributes, IFLA_OPERSTATE).is_some_and(|state| state == [IF_OPER_UP]))
+        // The rest of what is told is not looked at: it differs from one kernel to the next.
+        let attributes = NlasIterator::new(answer.payload().get(INTERFACE_BYTES..).unwrap_or_default());
+        let mut readable = attributes.map_while(Result::ok);
+        Ok(readable.any(|found| found.kind() == IFLA_OPERSTATE && found.value() == [IF_OPER_UP]))
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -104,67 +108,36 @@ impl Line {
         let mut bytes = Vec::new();
         for request in requests {
             self.number = self.number.wrapping_add(1);
-            bytes.extend(numbered(request, self.number));
+            bytes.extend(request.numbered(self.number));
         }
         send(self.socket.as_raw_fd(), &bytes, MsgFlags::empty())?;
         Ok(self.number)
     }
 
     /// The answer to a request. The kernel has carried it out by the time that it has taken it: what is not there will not come.
-    fn answer(&mut self, number: u32) -> io::Result<&[u8]> {
+    fn answer(&mut self, number: u32) -> io::Result<NetlinkBuffer<&[u8]>> {
         let length = loop {
             let length = recv(self.socket.as_raw_fd(), &mut self.answer[..], MsgFlags::MSG_DONTWAIT)?;
-            if number_of(&self.answer[..length]) == Some(number) {
+            let answer = NetlinkBuffer::new_checked(&self.answer[..length]).map_err(io::Error::other)?;
+            if answer.sequence_number() == number {
                 break length;
             }
         };
-        Ok(&self.answer[..length])
+        Ok(NetlinkBuffer::new(&self.answer[..length]))
     }
-}
-
-fn numbered(request: &Request, number: u32) -> Vec<u8> {
-    let Request(bytes) = request;
-    let mut bytes = bytes.clone();
-    bytes[NUMBER_AT].copy_from_slice(&number.to_ne_bytes());
-    bytes
-}
-
-fn number_of(answer: &[u8]) -> Option<u32> {
-    Some(u32::from_ne_bytes(answer.get(NUMBER_AT)?.try_into().ok()?))
-}
-
-fn kind_of(answer: &[u8]) -> Option<u16> {
-    Some(u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?))
 }
 
 /// What an answer says.
-fn acknowledged(answer: &[u8]) -> io::Result<()> {
-    let code = answer.get(HEADER_BYTES..HEADER_BYTES + 4);
-    match (kind_of(answer), code) {
-        (Some(NLMSG_ERROR), Some(code)) => match i32::from_ne_bytes([code[0], code[1], code[2], code[3]]) {
-            0 => Ok(()),
-            code => Err(io::Error::from_raw_os_error(code.wrapping_neg())),
-        },
-        _ => Err(io::Error::other("an answer that makes no sense")),
+fn acknowledged(answer: &NetlinkBuffer<&[u8]>) -> io::Result<()> {
+    if answer.message_type() != NLMSG_ERROR {
+        return Err(io::Error::other("an answer that makes no sense"));
     }
-}
-
-/// The value of the first attribute of a kind. One that is cut off is not there, nor is what would come behind it.
-fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16::from_ne_bytes(bytes.get(0..2)?.try_into().ok()?));
-        let found = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
-        let value = bytes.get(4..length)?;
-        if found & !NLA_F_NESTED == kind {
-            return Some(value);
-        }
-        bytes = bytes.get(length.next_multiple_of(4)..)?;
-    }
+    let error = ErrorBuffer::new_checked(answer.payload()).map_err(io::Error::other)?;
+    error.code().map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(code.get().wrapping_neg())))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{IFLA_IFNAME, put};
     use super::*;
 
     #[test]
@@ -174,21 +147,14 @@ mod tests {
             bytes.extend(kind.to_ne_bytes());
             bytes.extend([0; 10]);
             bytes.extend(code.to_ne_bytes());
+            bytes.resize(36, 0);
             bytes
         };
-        assert!(acknowledged(&answer(NLMSG_ERROR, 0)).is_ok());
-        let refused = acknowledged(&answer(NLMSG_ERROR, -libc::EPERM)).expect_err("refused");
+        let told = |bytes: &[u8]| acknowledged(&NetlinkBuffer::new_checked(bytes).expect("a whole answer"));
+        assert!(told(&answer(NLMSG_ERROR, 0)).is_ok());
+        let refused = told(&answer(NLMSG_ERROR, -libc::EPERM)).expect_err("refused");
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
-        assert!(acknowledged(&answer(3, 0)).is_err() && acknowledged(&[0; 5]).is_err());
-    }
-
-    #[test]
-    fn a_request_bears_its_number_and_is_as_it_was_else() {
-        let request = Request::set_up(3, true);
-        let bytes = numbered(&request, 7);
-        assert_eq!(number_of(&bytes), Some(7));
-        assert_eq!(numbered(&request, 0), request.0);
-        assert_eq!((&bytes[..8], &bytes[12..]), (&request.0[..8], &request.0[12..]));
+        assert!(told(&answer(3, 0)).is_err());
     }
 
     #[test]
@@ -201,15 +167,5 @@ mod tests {
             let error = requests.is_in_force(i32::MAX as u32).expect_err("no such interface");
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
         }
-    }
-
-    #[test]
-    fn an_attribute_is_found_behind_others_and_one_that_is_cut_off_is_not() {
-        let mut bytes = Vec::new();
-        put(&mut bytes, IFLA_IFNAME, b"k1\0");
-        put(&mut bytes, IFLA_OPERSTATE, &[IF_OPER_UP]);
-        assert_eq!(attribute(&bytes, IFLA_OPERSTATE), Some(&[IF_OPER_UP][..]));
-        assert_eq!(attribute(&bytes[..bytes.len() - 4], IFLA_OPERSTATE), None);
-        assert_eq!(attribute(&[0; 8], IFLA_OPERSTATE), None);
     }
 }
