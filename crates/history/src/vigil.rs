@@ -63,6 +63,19 @@ pub struct Stall {
     /// How long it lasted, seconds; longer than from beginning to end where the machine was suspended, because the run's
     /// clock stands still then.
     pub length_s: f64,
+    /// For how much of it the thread that watches was ready and waited for a processor, seconds: where it is most of the stall,
+    /// the machine had too few of them; where it is little, something else held the supervisor up, such as the machine's disk or
+    /// whoever gives this machine its time. None where another part stalled, or the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_for_processor_s: Option<f64>,
+}
+
+impl Stall {
+    /// Of these parts, from one moment to another on the run's clock.
+    #[must_use]
+    pub fn of(parts: Vec<LabPart>, from_s: f64, to_s: f64) -> Stall {
+        Stall { parts, from_s, to_s, length_s: to_s - from_s, waited_for_processor_s: None }
+    }
 }
 
 /// What a stranger did to a process.
@@ -135,7 +148,9 @@ impl fmt::Display for Stall {
         write!(formatter, "the lab stalled for {:.1} s from {:.1} s on: ", self.length_s, self.from_s)?;
         // Every other part hangs on this one.
         if self.parts.contains(&LabPart::Supervisor) {
-            return formatter.write_str("supervisor, with all that it serves");
+            formatter.write_str("supervisor, with all that it serves")?;
+            let Some(waited_s) = self.waited_for_processor_s else { return Ok(()) };
+            return write!(formatter, " (it waited {waited_s:.1} s of that for a processor)");
         }
         let parts: Vec<String> = self.parts.iter().map(LabPart::to_string).collect();
         formatter.write_str(&parts.join(", "))

@@ -72,7 +72,7 @@ mod tests {
     use crate::run::CheckResult;
 
     fn stall(from_s: f64, to_s: f64) -> Stall {
-        Stall { parts: vec![LabPart::Supervisor], from_s, to_s, length_s: to_s - from_s }
+        Stall::of(vec![LabPart::Supervisor], from_s, to_s)
     }
 
     fn killed(signal: i32, expected: bool) -> InterferenceResult {

@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn check(faults: Vec<FaultResult>, stalls: usize, was_interrupted: bool, expected: &[&str]) {
-        let stall = Stall { parts: vec![LabPart::Fabric], from_s: 1.0, to_s: 2.0, length_s: 1.0 };
+        let stall = Stall::of(vec![LabPart::Fabric], 1.0, 2.0);
         let lab = LabResult { stalls: vec![stall; stalls], ..LabResult::default() };
         let result = RunResult { faults, lab, ..RunResult::blank(RunFacts::default()) };
         let told: Vec<String> =

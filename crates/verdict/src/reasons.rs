@@ -247,8 +247,7 @@ mod tests {
         let judged = |from_s: f64, to_s: f64| {
             let mut result = ended(100, 1);
             result.facts.phases = vec![phase(WARM_UP, 0.0, 5.0), phase("baseline", 5.0, 15.0)];
-            let parts = vec![LabPart::Supervisor];
-            result.lab.stalls = vec![Stall { parts, from_s, to_s, length_s: to_s - from_s }];
+            result.lab.stalls = vec![Stall::of(vec![LabPart::Supervisor], from_s, to_s)];
             verdict(&result, 0, None, None)
         };
         assert_eq!(judged(1.0, 4.0).0, Verdict::Pass);
@@ -258,10 +257,8 @@ mod tests {
 
     #[test]
     fn stalls_are_told_in_one_sentence_that_names_the_longest() {
-        let stall = |from_s: f64, length_s: f64| {
-            let parts = vec![LabPart::Supervisor];
-            Stall { parts, from_s, to_s: from_s + length_s, length_s }
-        };
+        let stall =
+            |from_s: f64, length_s: f64| Stall::of(vec![LabPart::Supervisor], from_s, from_s + length_s);
         let [short, long, other] = [stall(5.0, 0.5), stall(10.0, 2.0), stall(20.0, 0.7)];
         assert_eq!(stalled(&[]), None);
         let longest = "the lab stalled for 2.0 s from 10.0 s on: supervisor, with all that it serves";
@@ -271,5 +268,8 @@ mod tests {
             "{longest}, and 2 more times for 1.2 s in all; figures from these times are not the database's"
         );
         assert_eq!(told(&[&short, &long, &other]), more);
+        let waited = Stall { waited_for_processor_s: Some(1.96), ..long.clone() };
+        let why = "supervisor, with all that it serves (it waited 2.0 s of that for a processor); figures";
+        assert!(told(&[&waited]).contains(why), "{}", told(&[&waited]));
     }
 }

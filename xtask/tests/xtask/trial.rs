@@ -1,5 +1,5 @@
 //! `cargo xtask try external`: the shipped scenarios for a cluster that exists, against three machines with sshd, nftables and
-//! PostgreSQL.
+//! PostgreSQL. `cargo xtask try kubernetes`: a real cluster in a lab.
 
 use std::process::Command;
 
@@ -18,6 +18,21 @@ fn three_machines_that_are_killed_and_cut_off_lose_nothing_and_each_fault_has_it
 fn agents_reached_by_ssh_do_one_load_through_the_loss_of_the_leader() {
     if let Some(code) = code_of(Shipped::named("external-agents").expect("shipped")) {
         assert_eq!(code, 0, "the fault is shown, nothing is lost");
+    }
+}
+
+#[test]
+#[ignore = "second tier: a Kubernetes cluster in a lab, a minute; only where its programs have been built"]
+fn pods_of_a_real_cluster_in_the_lab_have_their_rows_after_a_deletion_and_a_power_off() {
+    if let Err(missing) = xtask::trial::kubernetes::is_ready() {
+        eprintln!("skipped: pods_of_a_real_cluster_in_the_lab_have_their_rows: {missing}");
+        return;
+    }
+    let told = Command::new(env!("CARGO_BIN_EXE_xtask")).args(["try", "kubernetes"]).output().expect("xtask");
+    let said = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success(), "{said}\n{}", String::from_utf8_lossy(&told.stderr));
+    for part in ["pg-1 has its row", "lease-expired", "node-lost", "pg-2 has its row", "removed: processes"] {
+        assert!(said.contains(part), "no `{part}` in:\n{said}");
     }
 }
 

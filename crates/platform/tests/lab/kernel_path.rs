@@ -98,10 +98,10 @@ fn content(turns: usize) -> Vec<u8> {
     (0..turns * BYTES_A_TURN).map(|number| ((number * 7 + number / 251) % 251) as u8).collect()
 }
 
-const BYTES_A_TURN: usize = 400_000;
+const BYTES_A_TURN: usize = 40_000;
 
 pub fn a_stream_outlives_changes(ground: &Ground) {
-    const TURNS: usize = 40;
+    const TURNS: usize = 1_000;
     let routing = routing();
     let [one, two] = two_places(ground, &routing);
     let sent = content(TURNS);
@@ -140,6 +140,10 @@ pub fn a_stream_outlives_changes(ground: &Ground) {
     let ways = ground.fabric.ways().expect("ways");
     assert_eq!((ways.past.len(), ways.places_lost), (2, 0));
     assert!(ways.moved_to_fabric >= TURNS as u64 / 2, "{ways:?}");
+    eprintln!(
+        "{} moves to the fabric, {} back, the longest change {} us",
+        ways.moved_to_fabric, ways.moved_to_kernel, ways.longest_change_us
+    );
 }
 
 pub fn a_cut_leaks_nothing(ground: &Ground) {

@@ -6,6 +6,7 @@
 //! is `verdict`'s.
 
 mod beats;
+mod processor_wait;
 mod sign;
 mod watchers;
 
@@ -28,6 +29,7 @@ use platform::Datacentre;
 use platform::Vm;
 
 use self::beats::{Beats, Gap, joined};
+use self::processor_wait::ProcessorWait;
 use self::sign::Sign;
 /// How often the signs are looked at, and how often most parts give one.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
@@ -176,7 +178,7 @@ impl Vigil {
     /// A watch that could not begin, or panicked, has shown nothing: the whole run counts as not watched.
     fn unwatched(&self) -> Stall {
         let to_s = self.shared.chronicle.now_s();
-        let stall = Stall { parts: vec![LabPart::Watch], from_s: 0.0, to_s, length_s: to_s };
+        let stall = Stall::of(vec![LabPart::Watch], 0.0, to_s);
         self.shared.chronicle.say_at(0.0, EventKind::LabStall { stall: stall.clone() });
         stall
     }
@@ -238,6 +240,9 @@ struct Looker {
     load_names: Vec<String>,
     load_beats: BTreeMap<usize, Beats>,
     own: Beats,
+    processor_wait: ProcessorWait,
+    /// How long this thread waited for a processor in each of its own gaps, with the gap's end.
+    own_waits: Vec<(Instant, Duration)>,
     /// How far the clock that counts suspensions is ahead of the one that does not.
     suspended: Duration,
     gaps: Vec<(LabPart, Gap)>,
@@ -263,6 +268,8 @@ impl Looker {
             load_names,
             load_beats: BTreeMap::new(),
             own: Beats::new(LIMIT, now),
+            processor_wait: ProcessorWait::default(),
+            own_waits: Vec::new(),
             suspended: suspended(),
             gaps: Vec::new(),
             stalls: Vec::new(),
@@ -288,7 +295,11 @@ impl Looker {
     /// Looks at every part once. At the end a part that is still silent has stood still until now.
     fn look_once(&mut self, over: bool) {
         let now = Instant::now();
-        self.gaps.extend(self.own.take(now).map(|gap| (LabPart::Supervisor, gap)));
+        let waited = self.processor_wait.since_last();
+        if let Some(gap) = self.own.take(now) {
+            self.own_waits.extend(waited.map(|waited| (gap.to, waited)));
+            self.gaps.push((LabPart::Supervisor, gap));
+        }
         for (part, beats) in &mut self.parts {
             beats.excuse(part.sign.excused_until());
             let beat = if over { now } else { part.sign.latest() };
@@ -314,16 +325,21 @@ impl Looker {
         self.suspended = suspended;
         if slept > LIMIT {
             let t_s = self.seconds_at(now);
-            let parts = vec![LabPart::Machine];
-            self.record(Stall { parts, from_s: t_s, to_s: t_s, length_s: slept.as_secs_f64() });
+            let stall = Stall::of(vec![LabPart::Machine], t_s, t_s);
+            self.record(Stall { length_s: slept.as_secs_f64(), ..stall });
         }
     }
 
     /// Tells the gaps found so far, those that overlap as one.
     fn tell(&mut self) {
+        let waits = std::mem::take(&mut self.own_waits);
         for (parts, gap) in joined(std::mem::take(&mut self.gaps)) {
             let (from_s, to_s) = (self.seconds_at(gap.from), self.seconds_at(gap.to));
-            self.record(Stall { parts, from_s, to_s, length_s: to_s - from_s });
+            let during = waits.iter().filter(|(ended, _)| (gap.from..=gap.to).contains(ended));
+            // None of this thread's own waits is in a stall of another part.
+            let waited_for_processor_s =
+                during.map(|(_, waited)| waited.as_secs_f64()).reduce(|one, other| one + other);
+            self.record(Stall { waited_for_processor_s, ..Stall::of(parts, from_s, to_s) });
         }
     }
 

@@ -62,11 +62,7 @@ pub struct Order {
 /// # Errors
 /// When this machine lacks what it takes, or a step of the story fails. The logs are kept then.
 pub fn run(times: Times) -> anyhow::Result<ExitCode> {
-    ensure!(
-        nix::unistd::geteuid().is_root(),
-        "nodes that start containers need control groups of their own, which root alone may make: run it as root"
-    );
-    let postgres = postgres_of_the_machine()?;
+    let postgres = ground_of_the_machine()?;
     let cache = engine::installation::cache_directory(|name| std::env::var_os(name))?;
     let programs = kubernetes_lab::install(&cache, &mut |step| println!("{step}"))?;
     let target = crate::target_directory();
@@ -90,8 +86,25 @@ pub fn run(times: Times) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Pods run the machine's own PostgreSQL, from folders that a node sees of the machine.
-fn postgres_of_the_machine() -> anyhow::Result<Installation> {
+/// Whether a cluster can be tried at once: what lacks otherwise.
+///
+/// # Errors
+/// What this machine lacks; that the cluster's programs are not in the cache, where building them takes minutes.
+pub fn is_ready() -> anyhow::Result<()> {
+    ground_of_the_machine()?;
+    let cache = engine::installation::cache_directory(|name| std::env::var_os(name))?;
+    let is_built = kubernetes_lab::installed(&cache).is_some();
+    ensure!(is_built, "its programs are not in the cache; `cargo xtask try kubernetes` builds them");
+    Ok(())
+}
+
+/// What a cluster needs of the machine, but for its programs. Pods run the machine's own PostgreSQL, from folders that a node sees of
+/// the machine.
+fn ground_of_the_machine() -> anyhow::Result<Installation> {
+    ensure!(
+        nix::unistd::geteuid().is_root(),
+        "nodes that start containers need control groups of their own, which root alone may make: run it as root"
+    );
     let found = engine::registry::named("postgres")?.find(None)?;
     ensure!(
         found.bin.starts_with("/usr"),
