@@ -141,9 +141,9 @@ fn plant_links(desk: &Desk, node: &str, outside: &Path) {
 fn a_database_that_attacks(desk: &Desk) {
     let before = Before::look(desk);
     let (outside, listener) = open_to_all(desk);
-    // Time for the links to be planted before the promotion; the attacks may go on after it.
+    // Time for the links to be planted before the promotion; the attacks may go on after it, and take long on a busy machine.
     let schedule = "schedule=[{ phase: baseline, for: 8s }, { phase: fault, for: 5s, faults: [{ power-off: { host: leader }, \
-                    at: 0s, for: 3s }] }]";
+                    at: 0s, for: 3s }] }, { phase: rest, for: 15s }]";
     let run = ["run", "scenarios/host-failure-promote.yaml", "--set", schedule, "--set", LEDGER];
     let running = desk.start(&arguments(&[&run, &PROMOTE_SOON]));
     assert!(running.says("phase baseline"));
