@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use scenario::{Conditions, Distribution, Jitter, Queue};
 
-use crate::datagrams::judge::{Foreseen, Wanted, judge_cut};
+use crate::datagrams::judge::{Foreseen, SHARE_MIN, Wanted, judge_cut};
 use crate::datagrams::properties;
 use crate::looks;
 use crate::looks::sharing::{Other, Sent};
@@ -277,7 +277,7 @@ fn receipt_in(
         let shown = Wanted { properties, expected, otherwise: Some(otherwise) };
         let needed = shown.expected.needed(&shown.properties).max(otherwise.needed(&shown.properties));
         let probes = world.borrow_mut().probes(needed);
-        seen.extend(shown.judge(&probes, None, "there"));
+        seen.extend(shown.judge(&probes, None, (SHARE_MIN, "there")));
     }
     let ways = (&place("a")[..], &place("b")[..]);
     let delays = foreseen(&now).delays;
@@ -333,7 +333,7 @@ fn a_share_of_which_the_fabric_counted_none_is_found_out_whatever_the_datagrams_
         let needed = expected.needed(&wanted.properties);
         let honest = World::new(&asked, 1, 0.1).probes(needed);
         let judged = |pair: PairCounters| {
-            let seen = wanted.judge(&honest, Some(pair), "there");
+            let seen = wanted.judge(&honest, Some(pair), (SHARE_MIN, "there"));
             let told: Vec<String> = seen.iter().map(|(_, told)| told.clone()).collect();
             (seen.iter().fold(Verdict::Pass, |verdict, (part, _)| verdict.and(*part)), told.join("; "))
         };
@@ -341,6 +341,23 @@ fn a_share_of_which_the_fabric_counted_none_is_found_out_whatever_the_datagrams_
         assert!(verdict == Verdict::Fail && told.contains("the fabric counted: 0 of"), "{name}: {told}");
         let (verdict, told) = judged(as_asked);
         assert!(verdict == Verdict::Pass && told.contains("the fabric counted: "), "{name}: {told}");
+    }
+}
+
+#[test]
+fn a_share_is_not_shown_by_fewer_than_five_hundred_datagrams() {
+    let asked = all(&["loss"]);
+    let (from, to) = (place("a"), place("b"));
+    let foreseen = |asked: &RequestedNetwork| {
+        Foreseen::of(&asked.treatment(&from, &to), asked.sending(&from, &to, PAYLOAD_BYTES + HEADER_BYTES))
+    };
+    let expected = foreseen(&RequestedNetwork::new(site(), [rule(&asked)]));
+    let otherwise = foreseen(&RequestedNetwork::new(site(), []));
+    let wanted = Wanted { properties: properties(&asked), expected, otherwise: Some(otherwise) };
+    for (sent, verdict) in [(SHARE_MIN - 1, Verdict::Unknown), (SHARE_MIN, Verdict::Pass)] {
+        let probes = World::new(&asked, 1, 0.1).probes(sent);
+        let seen = wanted.judge(&probes, None, (SHARE_MIN, "there"));
+        assert_eq!(seen[0].0, verdict, "{sent}: {seen:?}");
     }
 }
 

@@ -19,6 +19,8 @@ use crate::samples::shares::{self, Counted, percent};
 const OVERTAKEN_MIN_MS: f64 = 2.0;
 /// Datagrams that must have been sent while a direction was cut.
 pub const CUT_MIN: usize = 500;
+/// Datagrams that must have been sent throughout a fault to show a share of them.
+pub const SHARE_MIN: usize = 500;
 /// Of a direction that is open, so much may be lost that nobody asked to lose.
 const OPEN_LOSS: f64 = 0.02;
 /// Datagrams that must have been sent to see that a direction is open.
@@ -125,9 +127,14 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What datagrams show, as sentences; `way` says from where to where.
+    /// What datagrams show, as sentences; `way` says from where to where, `least` how many must have been sent to show a share.
     #[must_use]
-    pub fn judge(&self, probes: &[Probe], counted: Option<PairCounters>, way: &str) -> Observations {
+    pub fn judge(
+        &self,
+        probes: &[Probe],
+        counted: Option<PairCounters>,
+        (least, way): (usize, &str),
+    ) -> Observations {
         if self.expected.block != Block::Open {
             let told = format!("no evidence: a partition blocks all packets {way}");
             return vec![(Verdict::Unknown, told)];
@@ -136,7 +143,13 @@ impl Wanted {
         let mut seen = self.judge_times(&times, way);
         for property in &self.properties {
             if let Some(sample) = self.counted(*property, probes, &times) {
-                seen.push(self.judge_share(*property, sample, way));
+                let mut judged = self.judge_share(*property, sample, way);
+                if probes.len() < least && judged.0 == Verdict::Pass {
+                    let sent = probes.len();
+                    judged.0 = Verdict::Unknown;
+                    judged.1.push_str(&format!("; {sent} were sent, and at least {least} must be to show a share"));
+                }
+                seen.push(judged);
             } else if *property == Property::Reorder {
                 seen.extend(self.cannot_overtake(way));
             }

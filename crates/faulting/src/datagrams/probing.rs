@@ -13,7 +13,7 @@ use lab::patrol::{Patrol, Probe};
 use paper::RequestedNetwork;
 use platform::{Datacentre, Standstill};
 
-use crate::datagrams::judge::{OPEN_MIN, judge_cut, judge_open};
+use crate::datagrams::judge::{OPEN_MIN, SHARE_MIN, judge_cut, judge_open};
 use crate::datagrams::presence::Presence;
 use crate::datagrams::spans::{Closed, Ends, closing, counting, is_changed};
 use crate::datagrams::{Shows, Way, foreseen, foreseen_between};
@@ -329,7 +329,10 @@ impl Probing {
                 vec![(verdict, format!("another fault cuts the path {way}"))]
             }
             Shows::Open(expected) => vec![judge_open(&probes, expected, &way)],
-            Shows::Conditions(wanted) => wanted.judge(&probes, counted, &way),
+            Shows::Conditions(wanted) => {
+                let least = if at_once { 0 } else { least_for_a_share(occasion) };
+                wanted.judge(&probes, counted, (least, &way))
+            }
         };
         let seen = seen.into_iter().map(|(verdict, told)| (verdict, format!("{when}{told}")));
         seen.chain(moved).collect()
@@ -507,6 +510,14 @@ fn least(
     (closed, is_counted): (Option<Closed>, bool),
 ) -> usize {
     needed(shows, occasion, at_once || (closed == Some(Closed::Gone) && is_counted))
+}
+
+/// How many datagrams must have been sent to show a share of them. While a fault stands, a way sends longer than after it.
+fn least_for_a_share(occasion: Occasion<'_>) -> usize {
+    match occasion {
+        Occasion::Stands(Stood::Since(_)) => SHARE_MIN,
+        _ => 0,
+    }
 }
 
 /// How many datagrams are needed; at once, for a first answer or beside the network's own count.
