@@ -157,6 +157,9 @@ enum Cluster {
         /// How long the cluster's parts wait for each other
         #[arg(long, value_enum, default_value = "short")]
         times: xtask::trial::kubernetes::Times,
+        /// The program whose scenarios are run; default: this repository's, built optimised
+        #[arg(long, value_name = "FILE")]
+        holdfast: Option<std::path::PathBuf>,
     },
 }
 
@@ -279,7 +282,9 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Try { cluster: Cluster::External { scenario, further } } => {
             xtask::trial::external(scenario, &further)
         }
-        Command::Try { cluster: Cluster::Kubernetes { times } } => xtask::trial::kubernetes::run(times),
+        Command::Try { cluster: Cluster::Kubernetes { times, holdfast } } => {
+            xtask::trial::kubernetes::run(times, holdfast)
+        }
         Command::Campaign { runs, seed, at_once, only } => {
             xtask::campaign::run(&xtask::campaign::Asked { runs, seed, at_once, only })
         }

@@ -21,7 +21,7 @@ use lab::protocol::{PROGRAMS, VOLUME};
 use lab::{Addresses, Attachment, Family, NodeGroups, attachment};
 
 use super::machine::{self, Machine};
-use super::{Order, WORKERS};
+use super::{Order, WORKERS, postgres};
 
 /// The number of the control plane's node, and of the place from which the cluster is asked.
 const CONTROL: u8 = 100;
@@ -38,6 +38,7 @@ pub(super) struct Ground {
     /// Asks the cluster, from the office.
     pub(super) kubectl: Kubectl,
     pub(super) run_directory: PathBuf,
+    pub(super) fabric: Arc<Fabric>,
     /// Where every node finds PostgreSQL's programs.
     pub(super) postgres: PathBuf,
     /// The programs as nodes see them.
@@ -100,6 +101,7 @@ impl Ground {
             worker_files,
             kubectl: kubectl(&order.run_directory, &outside, &login)?,
             run_directory: order.run_directory.clone(),
+            fabric,
             postgres: order.postgres.clone(),
             cluster: Cluster::new(plan, options),
             programs,
@@ -140,6 +142,6 @@ fn kubectl(run_directory: &Path, programs: &Programs, login: &str) -> anyhow::Re
     let script = format!("#!/bin/sh\nexec '{}' --cache-dir='{}' \"$@\"\n", real.display(), cache.display());
     fs::write(&program, script).context("write the way to kubectl")?;
     fs::set_permissions(&program, Permissions::from_mode(0o700))?;
-    let namespace = "default".to_owned();
+    let namespace = postgres::NAMESPACE.to_owned();
     Ok(Kubectl { program, kubeconfig: Some(kubeconfig), context: None, namespace })
 }

@@ -111,6 +111,11 @@ impl Machine {
         self.boots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it has power.
+    pub(super) fn has_power(&self) -> bool {
+        self.boots().now.is_some()
+    }
+
     /// Gives it power.
     pub(super) fn power_on(&self) -> anyhow::Result<()> {
         let number = {

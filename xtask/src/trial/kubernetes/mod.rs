@@ -1,5 +1,5 @@
-//! `cargo xtask try kubernetes`: a real cluster in a lab, PostgreSQL on it, a pod deleted, a node without power, and how long each
-//! part of the recoveries took.
+//! `cargo xtask try kubernetes`: a real cluster in a lab, PostgreSQL on it, and scenarios of `target: kubernetes` run against it: pods
+//! deleted, a node without power, a node cut off.
 //!
 //! Owns what is done outside of the lab: its programs, its folder, its janitor, and that nothing of it is left. What is built
 //! inside is `ground`'s, what is done there `story`'s.
@@ -7,7 +7,9 @@
 mod ground;
 mod machine;
 mod postgres;
+mod runs;
 mod story;
+mod switch;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -53,16 +55,22 @@ pub struct Order {
     programs: PathBuf,
     /// The folder of PostgreSQL's programs, which every node sees.
     postgres: PathBuf,
+    /// The program whose scenarios are run.
+    holdfast: PathBuf,
     /// How long parts wait.
     times: Times,
 }
 
-/// Builds the lab, tells the story, and removes all of it.
+/// Builds the lab, tells the story with this program or with one that is built for it, and removes all of it.
 ///
 /// # Errors
 /// When this machine lacks what it takes, or a step of the story fails. The logs are kept then.
-pub fn run(times: Times) -> anyhow::Result<ExitCode> {
+pub fn run(times: Times, holdfast: Option<PathBuf>) -> anyhow::Result<ExitCode> {
     let postgres = ground_of_the_machine()?;
+    let holdfast = match holdfast {
+        Some(file) => fs::canonicalize(&file).with_context(|| format!("{}", file.display()))?,
+        None => crate::program::build()?,
+    };
     let cache = engine::installation::cache_directory(|name| std::env::var_os(name))?;
     let programs = kubernetes_lab::install(&cache, &mut |step| println!("{step}"))?;
     let target = crate::target_directory();
@@ -74,6 +82,7 @@ pub fn run(times: Times) -> anyhow::Result<ExitCode> {
         run_directory: folder.path().to_owned(),
         programs: programs.root().to_owned(),
         postgres: postgres.bin,
+        holdfast,
         times,
     };
     match in_a_lab(&order) {
@@ -149,5 +158,5 @@ pub fn inside(order: &Order, entered: Entered) -> anyhow::Result<()> {
     ensure!(entered.users_mapped, "nodes that start containers are only in a lab made by root");
     supervisor::watch_orders(|_| {}, || std::process::exit(255))?;
     let ground = ground::Ground::make(order)?;
-    story::tell(&ground)
+    story::tell(&ground, &order.holdfast)
 }

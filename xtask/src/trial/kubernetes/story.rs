@@ -1,84 +1,67 @@
-//! What is done with the cluster: it is started, gets a database, loses a pod, then a node; and what was seen is told.
+//! What is done with the cluster: it is started, gets a database, and holdfast's scenarios are run against it as against any other.
 //!
-//! Owns the order and the lines that a person reads. A line begins with the seconds since the lab was there.
+//! Owns the order, what must come of each run, and the lines that a person reads. A line begins with the seconds since the lab was
+//! there.
 
 use std::fs;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use kubernetes::{Kind, Phase, Pod, Sighting, Watch, members, told};
+use history::{RecoveryPhase, Verdict};
 use kubernetes_lab::ready;
 use lab::protocol::VOLUME;
+use results::FaultResult;
 
 use super::ground::Ground;
 use super::postgres;
+use super::runs::{Ended, NODE_CUT_OFF, NODE_LOSS, Runs, SHIPPED};
+use super::switch::Switch;
 
 /// How long nodes may take to be ready, and pods.
 const READY_PATIENCE: Duration = Duration::from_secs(120);
-/// How long a recovery may take beyond what the cluster's own times add up to.
-const RECOVERY_PATIENCE: Duration = Duration::from_secs(120);
 /// How long one command may take.
 const ONE_COMMAND: Duration = Duration::from_secs(30);
-/// How often is looked.
-const GLANCE: Duration = Duration::from_millis(200);
-/// How long is still watched once the pod is ready, for what comes after that.
-const AFTERWARDS: Duration = Duration::from_secs(2);
+/// An account without a right, and the one whose roles `holdfast manifests` prints.
+const NOBODY: &str = "nobody";
+const ACCOUNT: &str = "holdfast";
+/// Acknowledges what is not on the volume yet, and leaves it so for as long as PostgreSQL can.
+const DO_NOT_SYNC: [&str; 4] = [
+    "alter system set synchronous_commit = off",
+    "alter system set wal_writer_delay = '10s'",
+    "alter system set wal_writer_flush_after = '1GB'",
+    "select pg_reload_conf()",
+];
 
 /// The story as far as it was told.
 struct Teller<'a> {
     ground: &'a Ground,
     began: Instant,
-    arriving: Receiver<Sighting>,
-    seen: Vec<Sighting>,
 }
 
 /// Tells all of it.
 ///
 /// # Errors
 /// When a step does not come about.
-pub(super) fn tell(ground: &Ground) -> anyhow::Result<()> {
-    let began = Instant::now();
-    let say = |line: &str| println!("{:6.1} s  {line}", began.elapsed().as_secs_f64());
-    start(ground, &say)?;
-    ground.in_the_office(|| {
-        let (sender, arriving) = mpsc::channel();
-        let watch = Watch::begin(&ground.kubectl, Kind::ALL, sender)?;
-        let mut teller = Teller { ground, began, arriving, seen: Vec::new() };
-        teller.database()?;
-        teller.deleted_pod()?;
-        teller.lost_node()?;
-        drop(watch);
-        Ok(())
+pub(super) fn tell(ground: &Ground, holdfast: &Path) -> anyhow::Result<()> {
+    let teller = Teller { ground, began: Instant::now() };
+    teller.start()?;
+    let switch = Switch::make(ground)?;
+    let runs = Runs::make(ground, holdfast, &switch)?;
+    let has_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| switch.answer(ground, &has_ended));
+        let told = ground.in_the_office(|| {
+            teller.database()?;
+            teller.rights(&runs)?;
+            teller.lost_nodes(&runs)
+        });
+        has_ended.store(true, Ordering::Relaxed);
+        let answered = answering.join().unwrap_or_else(|_| bail!("the thread of the switch panicked"));
+        told.and(answered)
     })
-}
-
-fn start(ground: &Ground, say: &dyn Fn(&str)) -> anyhow::Result<()> {
-    ground.control.power_on()?;
-    ground.cluster.prepare_control(&ground.control, &ground.control_files)?;
-    ground.cluster.start_control(&ground.control)?;
-    say("the control plane is up");
-    for (worker, files) in ground.workers.iter().zip(&ground.worker_files) {
-        worker.power_on()?;
-        ground.cluster.prepare_worker(worker, files)?;
-        ground.cluster.start_worker(worker)?;
-    }
-    ground.in_the_office(|| {
-        ready::nodes(&ground.kubectl, &node_names(ground), READY_PATIENCE)?;
-        Ok(())
-    })?;
-    say(&format!("{} nodes are ready", ground.workers.len()));
-    Ok(())
-}
-
-fn node_names(ground: &Ground) -> Vec<String> {
-    ground.cluster.plan().workers().iter().map(|worker| worker.member.name.clone()).collect()
-}
-
-fn unix_s() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 impl Teller<'_> {
@@ -86,114 +69,126 @@ impl Teller<'_> {
         println!("{:6.1} s  {line}", self.began.elapsed().as_secs_f64());
     }
 
-    fn database(&mut self) -> anyhow::Result<()> {
+    fn start(&self) -> anyhow::Result<()> {
+        let ground = self.ground;
+        ground.control.power_on()?;
+        ground.cluster.prepare_control(&ground.control, &ground.control_files)?;
+        ground.cluster.start_control(&ground.control)?;
+        self.say("the control plane is up");
+        for (worker, files) in ground.workers.iter().zip(&ground.worker_files) {
+            worker.power_on()?;
+            ground.cluster.prepare_worker(worker, files)?;
+            ground.cluster.start_worker(worker)?;
+        }
+        ground.in_the_office(|| {
+            ready::nodes(&ground.kubectl, &node_names(ground), READY_PATIENCE)?;
+            Ok(())
+        })?;
+        self.say(&format!("{} nodes are ready", ground.workers.len()));
+        Ok(())
+    }
+
+    fn database(&self) -> anyhow::Result<()> {
         let ground = self.ground;
         let nodes = node_names(ground);
         for volume in postgres::class(&nodes).volumes {
             volume.make(ground.worker(&volume.node)?, &ground.programs)?;
         }
         let objects = postgres::objects(&nodes, Path::new(VOLUME), &ground.postgres);
-        let file = ground.run_directory.join("database.json");
-        fs::write(&file, objects.to_string()).context("write the database's objects")?;
-        ready::apply(&ground.kubectl, &file)?;
+        self.apply("database.json", &objects.to_string())?;
         ready::pods(&ground.kubectl, &postgres::pods(nodes.len()), READY_PATIENCE)?;
-        self.say(&format!("{} PostgreSQL pods are ready", nodes.len()));
+        self.kubectl(&["label", "pod", &primary(), "role=primary"])?;
+        self.say(&format!("{} PostgreSQL pods are ready; {} is the primary", nodes.len(), primary()));
         Ok(())
     }
 
-    fn deleted_pod(&mut self) -> anyhow::Result<()> {
-        let pod = self.pod(&format!("{}-1", postgres::NAME))?;
-        self.sql(&pod.name, "create table t (x int); insert into t values (42)")?;
-        self.say(&format!("deleting {}", pod.name));
-        let struck_unix_s = unix_s();
-        let delete = ["delete", "pod", &pod.name, "--wait=false"];
-        self.ground.kubectl.text(&delete, ONE_COMMAND)?;
-        self.successor(&pod, RECOVERY_PATIENCE)?;
-        self.tell_recovery(&pod, struck_unix_s);
-        self.expect_row(&pod.name, "42")
+    /// Whoever has no right is told so, and strikes nothing; the roles that holdfast prints are enough.
+    fn rights(&self, runs: &Runs<'_>) -> anyhow::Result<()> {
+        self.kubectl(&["create", "serviceaccount", NOBODY])?;
+        let nobody = runs.login_of(NOBODY)?;
+        let checked = runs.check(SHIPPED, &nobody)?;
+        ensure!(checked.contains("a run would not get far"), "a login without rights may do all:\n{checked}");
+        if let Ok(ended) = runs.run(SHIPPED, &nobody) {
+            let is_struck = ended.result.faults.iter().any(|fault| fault.took_effect_s.is_some());
+            let verdict = ended.result.verdict;
+            ensure!(verdict != Verdict::Pass && !is_struck, "a login without rights ran a scenario");
+        }
+        self.say("a login without rights is told by `check` what it may not do, and its run strikes nothing");
+        self.apply("roles.yaml", &runs.roles()?)?;
+        let login = runs.login_of(ACCOUNT)?;
+        let checked = runs.check(SHIPPED, &login)?;
+        let refused: Vec<&str> = checked.lines().filter(|line| line.starts_with("  no ")).collect();
+        ensure!(refused.is_empty(), "the roles are not enough: {}", refused.join("; "));
+        let ended = runs.run(SHIPPED, &login)?;
+        self.expect(SHIPPED, &ended, Verdict::Pass)
     }
 
-    fn lost_node(&mut self) -> anyhow::Result<()> {
-        let pod = self.pod(&format!("{}-2", postgres::NAME))?;
-        let node = pod.node.clone().context("the pod has no node")?;
-        self.sql(&pod.name, "create table t (x int); insert into t values (7)")?;
-        let machine = self.ground.worker(&node)?;
-        let struck_unix_s = unix_s();
-        let lost = machine.power_off()?.context("it had no power")?;
-        self.say(&format!(
-            "{node} has lost its power, and its volume {} blocks of {} files that were not synced",
-            lost.blocks_restored, lost.files
-        ));
-        let timing = *self.ground.cluster.plan().timing();
-        let patience = RECOVERY_PATIENCE + timing.lost_after + timing.evicted_after;
-        self.until("the pod of the lost node is evicted", patience, |teller| {
-            let steps = told(&teller.seen, &pod.name, struck_unix_s, unix_s());
-            let is_told = |phase: Phase| steps.iter().any(|step| step.phase == phase);
-            Ok(is_told(Phase::NodeLost) && is_told(Phase::PodDeleted))
-        })?;
-        self.say(&format!("{node} is lost and {} evicted; giving it power", pod.name));
-        machine.power_on()?;
-        self.ground.cluster.start_worker(machine)?;
-        self.successor(&pod, RECOVERY_PATIENCE)?;
-        self.tell_recovery(&pod, struck_unix_s);
-        self.expect_row(&pod.name, "7")
-    }
-
-    fn pod(&self, name: &str) -> anyhow::Result<Pod> {
-        let found = members::pods(&self.ground.kubectl, &[name.to_owned()])?;
-        found.into_iter().next().with_context(|| format!("no pod {name}"))
-    }
-
-    /// Waits until another pod of this name is ready.
-    fn successor(&mut self, pod: &Pod, patience: Duration) -> anyhow::Result<()> {
-        self.until("the pod is there again and ready", patience, |teller| {
-            // While there is none of this name, there is none that is ready.
-            Ok(teller.pod(&pod.name).is_ok_and(|found| found.uid != pod.uid && found.is_ready))
-        })?;
-        thread::sleep(AFTERWARDS);
-        self.seen.extend(self.arriving.try_iter());
+    fn lost_nodes(&self, runs: &Runs<'_>) -> anyhow::Result<()> {
+        let login = runs.administrator();
+        for name in [NODE_LOSS, NODE_CUT_OFF] {
+            let ended = runs.run(name, &login)?;
+            self.expect(name, &ended, Verdict::Pass)?;
+            for phase in [RecoveryPhase::NodeLost, RecoveryPhase::PodDeleted, RecoveryPhase::PodReady] {
+                let is_told = ended.result.faults[0].phases.iter().any(|step| step.phase == phase);
+                ensure!(is_told, "{name}: {phase:?} is not among the phases of its recovery");
+            }
+        }
+        DO_NOT_SYNC.iter().try_for_each(|statement| self.sql(statement))?;
+        self.say("PostgreSQL acknowledges now what it has not synced");
+        let ended = runs.run(NODE_LOSS, &login)?;
+        self.expect(NODE_LOSS, &ended, Verdict::Fail)?;
+        let lost = ended.result.faults[0].lost_writes.unwrap_or(0);
+        ensure!(lost > 0, "{NODE_LOSS}: no lost write was named: {}", ended.result.reasons.join("; "));
+        self.say(&format!("{lost} lost writes are named"));
         Ok(())
     }
 
-    fn until(
-        &mut self,
-        what: &str,
-        patience: Duration,
-        is_so: impl Fn(&Teller<'_>) -> anyhow::Result<bool>,
-    ) -> anyhow::Result<()> {
-        let began = Instant::now();
-        loop {
-            self.seen.extend(self.arriving.try_iter());
-            if is_so(self)? {
-                return Ok(());
-            }
-            if began.elapsed() >= patience {
-                bail!("{what}: timed out after {patience:?}");
-            }
-            thread::sleep(GLANCE);
+    fn expect(&self, name: &str, ended: &Ended, verdict: Verdict) -> anyhow::Result<()> {
+        let Ended { code, result } = ended;
+        self.say(&format!("holdfast run {name}: {:?}, exit code {}", result.verdict, code.unwrap_or(-1)));
+        for fault in &result.faults {
+            tell_recovery(fault);
         }
+        let reasons = result.reasons.join("\n");
+        ensure!(result.verdict == verdict, "{name} ended with {:?}:\n{reasons}", result.verdict);
+        Ok(())
     }
 
-    /// Each part of the recovery, with its time after the strike.
-    fn tell_recovery(&self, pod: &Pod, struck_unix_s: f64) {
-        for step in told(&self.seen, &pod.name, struck_unix_s, unix_s()) {
-            let phase = serde_json::to_value(step.phase).ok();
-            let phase = phase.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
-            let gap = if step.after_gap { ", at the latest" } else { "" };
-            println!("             {:7.2} s after  {phase} ({}){gap}", step.unix_s - struck_unix_s, step.of);
-        }
+    fn apply(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let file = self.ground.run_directory.join(name);
+        fs::write(&file, text).with_context(|| format!("write {name}"))?;
+        ready::apply(&self.ground.kubectl, &file)?;
+        Ok(())
     }
 
-    fn sql(&self, pod: &str, statement: &str) -> anyhow::Result<String> {
+    fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        self.ground.kubectl.text(arguments, ONE_COMMAND)?;
+        Ok(())
+    }
+
+    fn sql(&self, statement: &str) -> anyhow::Result<()> {
         let psql = self.ground.postgres.join("psql").display().to_string();
-        let ask = ["exec", pod, "--", &psql, "-U", "postgres", "-h", "127.0.0.1", "-qAt", "-c", statement];
-        Ok(self.ground.kubectl.text(&ask, ONE_COMMAND)?.trim().to_owned())
+        self.kubectl(&["exec", &primary(), "--", &psql, "-U", "postgres", "-h", "127.0.0.1", "-c", statement])
     }
+}
 
-    fn expect_row(&self, pod: &str, expected: &str) -> anyhow::Result<()> {
-        let found = self.sql(pod, "select x from t")?;
-        ensure!(found == expected, "{pod} has lost an acknowledged row: `{found}` in place of `{expected}`");
-        self.say(&format!("{pod} has its row"));
-        Ok(())
+fn primary() -> String {
+    postgres::pods(1).remove(0)
+}
+
+fn node_names(ground: &Ground) -> Vec<String> {
+    ground.cluster.plan().workers().iter().map(|worker| worker.member.name.clone()).collect()
+}
+
+/// Each part of the recovery, with its time after the strike.
+fn tell_recovery(fault: &FaultResult) {
+    let struck_s = fault.took_effect_s.unwrap_or(fault.asked_s);
+    let gap = fault.gap_s.map_or("unknown".to_owned(), |gap_s| format!("{gap_s:.2} s"));
+    println!("          {}: longest time without a success {gap}", fault.target);
+    for step in &fault.phases {
+        let phase = serde_json::to_value(step.phase).ok();
+        let phase = phase.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
+        let late = if step.after_gap { ", at the latest" } else { "" };
+        println!("             {:7.2} s after  {phase} ({}){late}", step.at_s - struck_s, step.of);
     }
 }

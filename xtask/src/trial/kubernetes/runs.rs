@@ -1,0 +1,147 @@
+//! `holdfast` against the cluster, from a place that reaches it: which scenarios, by whose login, and how they ended.
+//!
+//! Owns how it is called, and the files of the scenarios that do not ship. What must come of them is `story`'s.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use results::RunResult;
+use serde_json::{Value, json};
+
+use super::ground::Ground;
+use super::switch::Switch;
+
+/// The scenario that ships, whose objects the trial's database has.
+pub(super) const SHIPPED: &str = "kubernetes-postgres";
+/// What the first scenario's runs are called, and its command file.
+pub(super) const NODE_LOSS: &str = "node-loss";
+/// The same for the second.
+pub(super) const NODE_CUT_OFF: &str = "node-cut-off";
+/// How long one command may take.
+const ONE_COMMAND: Duration = Duration::from_secs(30);
+/// How much longer a node stays away than the cluster waits for it.
+const BEYOND: Duration = Duration::from_secs(8);
+const SCENARIO: &str = include_str!("node-fault.yaml");
+const COMMAND_FILE: &str = include_str!("node-switch.yaml");
+
+/// How a run ended.
+pub(super) struct Ended {
+    pub(super) code: Option<i32>,
+    pub(super) result: RunResult,
+}
+
+/// The program, with what its runs need.
+pub(super) struct Runs<'a> {
+    ground: &'a Ground,
+    holdfast: &'a Path,
+    folder: PathBuf,
+}
+
+impl<'a> Runs<'a> {
+    /// Writes the scenarios that do not ship, with their command files, which turn this switch.
+    pub(super) fn make(
+        ground: &'a Ground,
+        holdfast: &'a Path,
+        switch: &Switch,
+    ) -> anyhow::Result<Runs<'a>> {
+        let folder = ground.run_directory.join("scenarios");
+        fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
+        let program = switch.program().display().to_string();
+        let timing = *ground.cluster.plan().timing();
+        // Long enough that the pod's deletion is asked for while the node is away.
+        let away = timing.lost_after + timing.evicted_after + BEYOND;
+        let phase = away + BEYOND * 3;
+        let commands = [
+            (NODE_LOSS, "node-power-off", ("a node of the lab loses its power", "off", "on")),
+            (NODE_CUT_OFF, "node-cut", ("a node of the lab is cut off", "cut", "join")),
+        ];
+        for (name, command, (summary, strike, undo)) in commands {
+            let scenario = SCENARIO
+                .replace("NAME", name)
+                .replace("COMMAND", command)
+                .replace("AWAY", &format!("{}s", away.as_secs()))
+                .replace("PHASE", &format!("{}s", phase.as_secs()));
+            let file = COMMAND_FILE
+                .replace("NAME", command)
+                .replace("SUMMARY", summary)
+                .replace("SWITCH", &program)
+                .replace("STRIKE", strike)
+                .replace("UNDO", undo);
+            fs::write(folder.join(format!("{name}.yaml")), scenario)?;
+            fs::write(folder.join(format!("{command}.yaml")), file)?;
+        }
+        Ok(Runs { ground, holdfast, folder })
+    }
+
+    /// The scenario of this name.
+    pub(super) fn scenario(&self, name: &str) -> PathBuf {
+        match name {
+            SHIPPED => crate::repository_root().join(format!("scenarios/{SHIPPED}.yaml")),
+            _ => self.folder.join(format!("{name}.yaml")),
+        }
+    }
+
+    /// Runs it by a login. Only in the office.
+    pub(super) fn run(&self, name: &str, login: &Path) -> anyhow::Result<Ended> {
+        let mut command = self.command("run", name, login);
+        command.args(["--yes-break", name, "--json", "--out"]).arg(self.folder.join("runs"));
+        let output = command.output().context("holdfast run")?;
+        let result = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("{name} left no result ({}): {}", output.status, said(&output)))?;
+        Ok(Ended { code: output.status.code(), result })
+    }
+
+    /// What `holdfast check` says of it to whoever has this login. Only in the office.
+    pub(super) fn check(&self, name: &str, login: &Path) -> anyhow::Result<String> {
+        let output = self.command("check", name, login).output().context("holdfast check")?;
+        ensure!(output.status.success(), "holdfast check ({}): {}", output.status, said(&output));
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The roles that it prints for the scenario that ships.
+    pub(super) fn roles(&self) -> anyhow::Result<String> {
+        let output = Command::new(self.holdfast).arg("manifests").arg(self.scenario(SHIPPED)).output()?;
+        ensure!(output.status.success(), "holdfast manifests ({}): {}", output.status, said(&output));
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// A login of a service account of the namespace.
+    pub(super) fn login_of(&self, account: &str) -> anyhow::Result<PathBuf> {
+        let token = self.ground.kubectl.text(&["create", "token", account], ONE_COMMAND)?;
+        let mut login: Value = serde_json::from_str(&fs::read_to_string(self.administrator())?)?;
+        login["users"][0]["user"] = json!({ "token": token.trim() });
+        let file = self.ground.run_directory.join(format!("{account}.kubeconfig"));
+        fs::write(&file, login.to_string())?;
+        fs::set_permissions(&file, Permissions::from_mode(0o600))?;
+        Ok(file)
+    }
+
+    /// The login of whoever may do everything.
+    pub(super) fn administrator(&self) -> PathBuf {
+        self.ground.kubectl.kubeconfig.clone().unwrap_or_default()
+    }
+
+    fn command(&self, what: &str, name: &str, login: &Path) -> Command {
+        // Its kubectl is the one of the cluster.
+        let mut path = OsString::from(&self.ground.run_directory);
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut command = Command::new(self.holdfast);
+        command.arg(what).arg(self.scenario(name)).arg("--set");
+        command.arg(format!("cluster.kubernetes.kubeconfig={}", login.display()));
+        command.env("PATH", path).stdin(Stdio::null());
+        command
+    }
+}
+
+/// The last that a program complained of.
+fn said(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}

@@ -1,0 +1,117 @@
+//! The nodes' switch, for programs that know the lab only as a platform: a script, as `virsh` would be one, and who answers it.
+//!
+//! Owns both ends of it. What happens to a node is the machine's.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use engine::Node as _;
+use fabric::{Block, Rule, RuleGuard};
+
+use super::ground::Ground;
+
+/// How often is looked for orders.
+const GLANCE: Duration = Duration::from_millis(20);
+/// The script. An order is a file in its folder, the answer is another: empty where it was carried out.
+const SCRIPT: &str = r#"#!/bin/sh
+# off, on: the power of a node. cut, join: its network. look: whether it answers.
+case $2 in
+NODES*)
+    echo "no node $2" >&2
+    exit 2
+    ;;
+esac
+[ "$1" != look ] || exec ping -n -c 2 -i 0.3 -W 1 "$address"
+order=FOLDER/$$
+echo "$1 $2" >"$order.new" && mv "$order.new" "$order.order" || exit 2
+until [ -e "$order.answer" ]; do sleep 0.05; done
+said=$(cat "$order.answer")
+rm -f "$order.answer"
+[ -z "$said" ] || { echo "$said" >&2; exit 1; }
+"#;
+
+/// The switch. It answers for as long as [`Switch::answer`] runs.
+pub(super) struct Switch {
+    folder: PathBuf,
+}
+
+impl Switch {
+    /// Makes the script for these nodes.
+    pub(super) fn make(ground: &Ground) -> anyhow::Result<Switch> {
+        let folder = ground.run_directory.join("switch");
+        fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
+        let node = |node: &dyn engine::Node| format!("{}) address={} ;;\n", node.name(), node.address());
+        let nodes: String = ground.workers.iter().map(|worker| node(worker)).collect();
+        let text = SCRIPT.replace("NODES", &nodes).replace("FOLDER", &folder.display().to_string());
+        let switch = Switch { folder };
+        fs::write(switch.program(), text).context("write the switch")?;
+        fs::set_permissions(switch.program(), Permissions::from_mode(0o700))?;
+        Ok(switch)
+    }
+
+    /// The script.
+    pub(super) fn program(&self) -> PathBuf {
+        self.folder.join("switch")
+    }
+
+    /// Carries orders out until it is told to end.
+    pub(super) fn answer(&self, ground: &Ground, has_ended: &AtomicBool) -> anyhow::Result<()> {
+        let mut cut = BTreeMap::new();
+        while !has_ended.load(Ordering::Relaxed) {
+            for entry in fs::read_dir(&self.folder).context("the folder of the switch")? {
+                let order = entry?.path();
+                if order.extension().is_some_and(|extension| extension == "order") {
+                    let text = fs::read_to_string(&order)?;
+                    fs::remove_file(&order)?;
+                    let said = match carry_out(ground, text.trim(), &mut cut) {
+                        Ok(()) => String::new(),
+                        Err(error) => format!("{error:#}"),
+                    };
+                    answer(&order, &said)?;
+                }
+            }
+            thread::sleep(GLANCE);
+        }
+        Ok(())
+    }
+}
+
+/// In one step: the script reads it as soon as it is there.
+fn answer(order: &Path, said: &str) -> anyhow::Result<()> {
+    let new = order.with_extension("said");
+    fs::write(&new, said)?;
+    Ok(fs::rename(new, order.with_extension("answer"))?)
+}
+
+fn carry_out(ground: &Ground, order: &str, cut: &mut BTreeMap<String, RuleGuard>) -> anyhow::Result<()> {
+    let Some((order, name)) = order.split_once(' ') else { bail!("no order: {order}") };
+    let machine = ground.worker(name)?;
+    match order {
+        "off" => {
+            if let Some(lost) = machine.power_off()? {
+                let (blocks, files) = (lost.blocks_restored, lost.files);
+                println!("          {name} lost its power, and {blocks} blocks of {files} files that were not synced");
+            }
+        }
+        "on" if !machine.has_power() => {
+            machine.power_on()?;
+            ground.cluster.start_worker(machine)?;
+        }
+        "on" => {}
+        "cut" => {
+            let node = || vec![name.to_owned()];
+            let block = |from, to| Rule { from, to, block: Some(Block::BlackHole), ..Rule::default() };
+            let rules = vec![block(node(), Vec::new()), block(Vec::new(), node())];
+            cut.insert(name.to_owned(), ground.fabric.impose_all(rules)?);
+        }
+        "join" => drop(cut.remove(name)),
+        other => bail!("no order `{other}`"),
+    }
+    Ok(())
+}
