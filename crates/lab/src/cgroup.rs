@@ -4,6 +4,9 @@
 //! what is in none between sessions, of which every PostgreSQL backend is one. A thousand backends that end at a power-off
 //! would otherwise each have as much of the processors as the whole lab.
 //!
+//! All nodes together leave a little of the processors to the lab: a scheduler can let programs of a group go on for seconds
+//! although others are due, and a group that has used up what it may is stopped.
+//!
 //! Owns one folder per lab in the hierarchy, named after the run, and one inside it per node. A control group
 //! outlives its processes, so the folder is removed on drop and, after a SIGKILL, by the janitor, or by the next run: the
 //! lab has its folder locked for as long as it lives.
@@ -20,6 +23,9 @@ use crate::hierarchies::hierarchies;
 
 /// Length of the period over which a limit holds, microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
+
+/// Processor time of each period that is never the nodes', microseconds.
+const RESERVED_US: u64 = 15_000;
 
 /// What the names of our folders begin with.
 const NAME_PREFIX: &str = "holdfast-";
@@ -74,6 +80,8 @@ impl Controller {
 pub struct CpuGroups {
     folder: PathBuf,
     version: Version,
+    /// How much of the processors all nodes together have; none where that is not limited.
+    quota_us: Option<u64>,
     /// Says that the lab lives: locked, see flock(2).
     _lock: fs::File,
 }
@@ -105,11 +113,15 @@ impl CpuGroups {
         }
         let folder = parent.join(folder_name(run_name));
         let lock = make_locked(&folder)?;
-        let limits = CpuGroups { folder, version, _lock: lock };
+        let mut limits = CpuGroups { folder, version, quota_us: None, _lock: lock };
         if version == Version::Two {
             let control = limits.folder.join("cgroup.subtree_control");
             at(&control, fs::write(&control, "+cpu"))?;
         }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let quota_us = processors * PERIOD_US - RESERVED_US;
+        // Where a group around this one has less, it is that which holds, and the kernel may refuse more.
+        limits.quota_us = limits.limit(&limits.folder, Some(quota_us)).is_ok().then_some(quota_us);
         Ok(limits)
     }
 
@@ -150,12 +162,20 @@ impl CpuGroups {
         (self.version == Version::Two).then_some(self.folder.as_path())
     }
 
-    /// Changes what a node's group is held to; nothing where absent.
+    /// Changes what a node's group is held to; nothing of its own where absent.
     ///
     /// # Errors
     /// When a file of the control group is refused.
     pub fn hold_to(&self, node: &str, cpus: Option<f64>) -> Result<(), CgroupError> {
-        let quota_us = cpus.map(|cpus| ((cpus * PERIOD_US as f64).round().max(1_000.0) as u64).to_string());
+        let asked_us = cpus.map(|cpus| (cpus * PERIOD_US as f64).round().max(1_000.0) as u64);
+        // A group cannot have more than the one around it.
+        let quota_us = asked_us.map(|asked_us| asked_us.min(self.quota_us.unwrap_or(asked_us)));
+        self.limit(&self.folder.join(node), quota_us)
+    }
+
+    /// Holds a group to so much processor time in each period; to nothing where absent.
+    fn limit(&self, folder: &Path, quota_us: Option<u64>) -> Result<(), CgroupError> {
+        let quota_us = quota_us.map(|quota_us| quota_us.to_string());
         let settings = match self.version {
             Version::One => vec![
                 ("cpu.cfs_period_us", PERIOD_US.to_string()),
@@ -166,7 +186,7 @@ impl CpuGroups {
             }
         };
         for (file, value) in settings {
-            let path = self.folder.join(node).join(file);
+            let path = folder.join(file);
             at(&path, fs::write(&path, value))?;
         }
         Ok(())
@@ -501,6 +521,23 @@ mod tests {
             assert_eq!(held.trim(), child.id().to_string());
             assert_eq!(groups.held_to(node), cpus);
         }
+    }
+
+    #[test]
+    fn all_nodes_together_leave_a_part_of_the_processors_to_the_lab() {
+        let Ok(groups) = CpuGroups::make(&format!("test-reserve-{}", std::process::id())) else {
+            eprintln!("skipped: all_nodes_together_leave_a_part: no control group may be made here");
+            return;
+        };
+        let Some(quota_us) = groups.quota_us else {
+            eprintln!("skipped: all_nodes_together_leave_a_part: a group around this one has less");
+            return;
+        };
+        let together = groups.held_to("").expect("a limit of all");
+        assert!((together - quota_us as f64 / PERIOD_US as f64).abs() < 1e-6, "{together}");
+        groups.entrance("n1").expect("a group");
+        groups.hold_to("n1", Some(1_000.0)).expect("what all have");
+        assert_eq!(groups.held_to("n1"), Some(together));
     }
 
     #[test]
