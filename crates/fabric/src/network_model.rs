@@ -32,7 +32,7 @@ enum Step {
     Attach { address: u8, place: usize },
     Detach { address: u8 },
     Policy(Vec<Rule>),
-    Impose(Rule),
+    Impose(Box<Rule>),
     LiftOldest,
     Wait { ns: u64 },
     Send { from: u8, to: u8, payload_bytes: usize },
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1u8..5, 0..PORT_PLACES.len()).prop_map(|(address, place)| Step::Attach { address, place }),
         1 => (1u8..5).prop_map(|address| Step::Detach { address }),
         1 => proptest::collection::vec(exact_rule(), 0..6).prop_map(Step::Policy),
-        1 => exact_rule().prop_map(Step::Impose),
+        1 => exact_rule().prop_map(|rule| Step::Impose(Box::new(rule))),
         1 => Just(Step::LiftOldest),
         3 => (0u64..10_000).prop_map(|ns| Step::Wait { ns }),
         10 => (1u8..5, 1u8..5, 0usize..100)
@@ -181,8 +181,8 @@ impl Both {
                 model.forget_links();
             }
             Step::Impose(rule) => {
-                let id = network.impose(vec![rule.clone()])[0];
-                model.imposed.push((id, rule));
+                let id = network.impose(vec![(*rule).clone()])[0];
+                model.imposed.push((id, *rule));
             }
             Step::LiftOldest => {
                 if !model.imposed.is_empty() {

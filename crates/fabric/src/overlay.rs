@@ -306,6 +306,30 @@ mod tests {
     }
 
     #[test]
+    fn a_place_that_is_spared_keeps_what_is_asked_of_its_own_traffic_elsewhere() {
+        let cut = |from: &str, to: &str, spares: &str| Rule {
+            from: path(from),
+            to: path(to),
+            spares: (!spares.is_empty()).then(|| path(spares)),
+            block: Some(Block::BlackHole),
+            ..Rule::default()
+        };
+        let mut overlay = Overlay::default();
+        let inner = overlay.impose(vec![cut("dc1/a/h1", "", "dc1/a/h1"), cut("", "dc1/a/h1", "dc1/a/h1")]);
+        overlay.impose(vec![cut("dc1/a", "", "dc1/a"), cut("", "dc1/a", "dc1/a")]);
+        let blocked = |overlay: &Overlay, from: &str, to: &str| {
+            overlay.treatment(&path(from), &path(to)).block != Block::Open
+        };
+        assert!(
+            blocked(&overlay, "dc1/a/h1", "dc1/a/h2"),
+            "the zone's isolation must not heal that of the host"
+        );
+        assert!(!blocked(&overlay, "dc1/a/h2", "dc1/a/h3") && blocked(&overlay, "dc1/a/h2", "dc2/b"));
+        overlay.lift(&inner);
+        assert!(!blocked(&overlay, "dc1/a/h1", "dc1/a/h2") && blocked(&overlay, "dc1/a/h1", "dc2/b"));
+    }
+
+    #[test]
     fn a_fault_without_an_opinion_leaves_the_rules_alone() {
         let mut overlay = Overlay::default();
         overlay.set_policy(Policy { rules: vec![delay("dc1", "dc2", 5)], links: Vec::new() });

@@ -40,6 +40,8 @@ pub struct Rule {
     pub from: Path,
     /// Where they arrive.
     pub to: Path,
+    /// The place whose own traffic it leaves alone: pairs with both ends there.
+    pub spares: Option<Path>,
     /// How long they take.
     pub delay: Option<Duration>,
     /// How much that differs from packet to packet.
@@ -66,7 +68,10 @@ impl Rule {
     /// Whether it speaks of packets from one place to another.
     #[must_use]
     pub fn covers(&self, from: &[String], to: &[String]) -> bool {
-        from.starts_with(&self.from) && to.starts_with(&self.to)
+        let is_within = |place: &Path| from.starts_with(place) && to.starts_with(place);
+        from.starts_with(&self.from)
+            && to.starts_with(&self.to)
+            && !self.spares.as_ref().is_some_and(is_within)
     }
 
     /// How closely it names its pair: the number of path components it fixes.

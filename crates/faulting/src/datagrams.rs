@@ -3,6 +3,7 @@
 //! Owns which directions show a fault. Sending is `probing`'s business, judging `judge`'s.
 
 pub mod judge;
+mod pacing;
 mod presence;
 pub mod probing;
 pub mod site;

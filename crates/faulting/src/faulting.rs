@@ -78,6 +78,8 @@ pub struct Faulting {
     network_changes: Arc<AtomicU64>,
     /// Faults that stand, by number.
     standing: BTreeMap<FaultId, Box<dyn StandingFault>>,
+    /// Network faults that stand, in the order in which they were laid over the network.
+    laid: Vec<FaultId>,
     /// Faults that wait for a node to lead, by number.
     waiting: BTreeMap<FaultId, Waiting>,
     /// Of the fault that is struck now, where its target depends on who leads.
@@ -120,6 +122,7 @@ impl Faulting {
             request_log: Arc::default(),
             network_changes: Arc::default(),
             standing: BTreeMap::new(),
+            laid: Vec::new(),
             waiting: BTreeMap::new(),
             aim: None,
             imposed: Arc::default(),

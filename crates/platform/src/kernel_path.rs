@@ -87,10 +87,12 @@ impl KernelPath {
         Ok(Some(WayPast { end, is_kept: self.is_kept }))
     }
 
-    /// What went that way; nothing where there is none, or the fabric is gone.
+    /// What went that way; nothing where there is none. Where the fabric is gone, a place may have stayed on it.
     pub(crate) fn shown(&self, fabric: &Fabric) -> Option<KernelPathShown> {
         let routing = self.routing.as_ref()?;
-        Some(KernelPathShown { ways: fabric.ways().ok()?, carried: routing.carried() })
+        let nobody_knows = |_| Ways { places_unshut: 1, ..Ways::default() };
+        let ways = fabric.ways().unwrap_or_else(nobody_knows);
+        Some(KernelPathShown { ways, carried: routing.carried() })
     }
 }
 

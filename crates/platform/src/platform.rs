@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use engine::{Engine, Node};
+use engine::{Engine, Node, Roles};
 use history::EventSink;
 use placement::{Cluster, Drs};
 use scenario::{Failover, IsolationResponse, Scenario, node_name};
@@ -113,10 +113,20 @@ impl Platform {
     /// Who takes the writes now, asked of the database itself: the index of the one leader, if there is one.
     #[must_use]
     pub fn leader_by_asking(&self) -> Option<usize> {
+        let roles = self.roles();
+        self.datacentre.vms_on().into_iter().find(|vm| roles.leader() == Some(node_name(*vm).as_str()))
+    }
+
+    /// Whether the nodes say that every one of them takes writes and none leads.
+    #[must_use]
+    pub fn is_of_equals(&self) -> bool {
+        !self.roles().equals.is_empty()
+    }
+
+    fn roles(&self) -> Roles {
         let on: Vec<usize> = self.datacentre.vms_on();
         let nodes: Vec<Arc<dyn Node>> = on.iter().map(|vm| self.node(*vm)).collect();
-        let roles = self.engine.leader(&nodes);
-        on.into_iter().find(|vm| roles.leader() == Some(node_name(*vm).as_str()))
+        self.engine.leader(&nodes)
     }
 
     pub(crate) fn node(&self, vm: usize) -> Arc<dyn Node> {

@@ -10,7 +10,7 @@ use crate::run::RunResult;
 pub(crate) fn held_to_its_parts(mut result: RunResult) -> RunResult {
     let part = part_that_did_not_pass(&result).filter(|_| result.verdict == Verdict::Pass);
     if let Some(part) = part {
-        let why = format!("the result says pass, and {part}: it was changed, or written by other rules");
+        let why = format!("result.json says pass, but {part}: edited, or from another version");
         result.verdict = Verdict::Unknown;
         result.reasons.insert(0, why);
     }
@@ -18,9 +18,8 @@ pub(crate) fn held_to_its_parts(mut result: RunResult) -> RunResult {
 }
 
 fn part_that_did_not_pass(result: &RunResult) -> Option<String> {
-    let told = |what: String, verdict: Verdict| {
-        (verdict != Verdict::Pass).then(|| format!("{what} is {verdict} in it"))
-    };
+    let told =
+        |what: String, verdict: Verdict| (verdict != Verdict::Pass).then(|| format!("{what} is {verdict}"));
     let mut checks = result.checks.iter();
     let mut expectations = result.expectations.iter();
     let mut faults = FaultId::of_each(&result.faults);
@@ -45,18 +44,20 @@ fn doubt_beside_the_parts(result: &RunResult) -> Option<String> {
     let ended = result.loads.iter().find(|load| load.ended_early.is_some());
     let stranger = lab.interference.iter().find(|seen| seen.interference.is_doubtful());
     let links = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail);
+    let unshut = lab.kernel_path.as_ref().filter(|path| path.places_unshut > 0);
     let doubts = [
-        result.checks.is_empty().then(|| "there is no check in it".to_owned()),
-        lost_at.map(|number| format!("in it the lab lost synced data at fault {}", number + 1)),
+        result.checks.is_empty().then(|| "it has no checks".to_owned()),
+        lost_at.map(|number| format!("the lab lost synced data at fault {}", number + 1)),
         lab.failed_rollbacks
             .first()
-            .map(|of| format!("in it {} could not be brought back to what was durable", of.volume)),
-        stall.map(|stall| format!("in it {stall}")),
-        ended.map(|load| format!("in it load {} ended before the schedule", load.name)),
-        stranger.map(|seen| format!("in it {}, outside the schedule", seen.interference)),
-        lab.placement.first().map(|of| format!("in it {}", of.violation)),
-        lab.nothing_to_lose.as_ref().map(|why| format!("in it no power-off could lose anything: {why}")),
-        links.map(|_| "the receipt of the site's links is fail in it".to_owned()),
+            .map(|of| format!("{} could not be brought back to what was durable", of.volume)),
+        stall.map(ToString::to_string),
+        ended.map(|load| format!("load {} ended before the schedule", load.name)),
+        stranger.map(|seen| format!("{}, outside the schedule", seen.interference)),
+        lab.placement.first().map(|of| of.violation.clone()),
+        lab.nothing_to_lose.as_ref().map(|why| format!("durability at power-off was not tested: {why}")),
+        links.map(|_| "the receipt of the site's links is fail".to_owned()),
+        unshut.map(|_| "places could not be taken off the kernel's own path".to_owned()),
     ];
     doubts.into_iter().flatten().next()
 }
@@ -67,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::fault::FaultResult;
-    use crate::lab::{FailedRollbackResult, InterferenceResult, PlacementResult};
+    use crate::lab::{FailedRollbackResult, InterferenceResult, KernelPathResult, PlacementResult};
     use crate::load::{EndedEarly, LoadResult};
     use crate::run::CheckResult;
 
@@ -120,10 +121,17 @@ mod tests {
             changed.verdict = Verdict::Fail;
             assert_eq!(held_to_its_parts(changed.clone()), changed);
         };
-        check(|result| result.checks.clear(), "there is no check");
+        check(|result| result.checks.clear(), "it has no checks");
         check(|result| result.checks[0].verdict = Verdict::Unknown, "check ledger is unknown");
         check(|result| result.faults[0].receipt.verdict = Verdict::Fail, "the receipt of fault 1");
         check(|result| result.faults[0].lab_lost_synced = true, "lost synced data at fault 1");
+        check(
+            |result| {
+                let path = KernelPathResult { places_unshut: 1, ..KernelPathResult::default() };
+                result.lab.kernel_path = Some(path);
+            },
+            "off the kernel's own path",
+        );
         check(
             |result| {
                 let (node, volume) = ("n2".to_owned(), "the volume of n2".to_owned());
@@ -150,7 +158,7 @@ mod tests {
         );
         check(
             |result| result.lab.nothing_to_lose = Some("no virtual disks".to_owned()),
-            "no power-off could lose anything",
+            "durability at power-off was not tested",
         );
         check(
             |result| {

@@ -96,6 +96,7 @@ fn never_struck(number: FaultId) -> (Verdict, String) {
 
 /// What has no receipt.
 fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
+    let loads_ended_s = result.facts.phases.last().map_or(f64::INFINITY, |phase| phase.to_s);
     for (number, fault) in FaultId::of_each(&result.faults) {
         // A fault that did not happen proves nothing about the database, neither way.
         let doubt = if fault.receipt.verdict == Verdict::Pass { Verdict::Pass } else { Verdict::Unknown };
@@ -103,6 +104,12 @@ fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
         let evidence = fault.receipt.evidence.join("; ");
         let number = number.ordinal();
         parts.push((doubt, format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")));
+        if let Some(at_s) = fault.took_effect_s.filter(|at_s| *at_s >= loads_ended_s) {
+            let why = format!(
+                "fault {number} ({kind}, {target}) took effect at {at_s:.1} s, after the loads had ended"
+            );
+            parts.push((Verdict::Unknown, why));
+        }
     }
     if let Some(links) = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail) {
         let evidence = links.evidence.join("; ");
@@ -138,7 +145,7 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
     }
     parts.extend(past_what_was_asked(result).map(|why| (Verdict::Unknown, why)));
     if let Some(why) = &result.lab.nothing_to_lose {
-        let what = "it was not shown that no acknowledged write is lost at a power-off";
+        let what = "durability at power-off was not tested";
         parts.push((Verdict::Unknown, format!("{what}: {why}")));
     }
 }
@@ -147,8 +154,8 @@ fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
 fn past_what_was_asked(result: &RunResult) -> Option<String> {
     let times = result.lab.kernel_path.as_ref().map(|path| path.places_unshut).filter(|times| *times > 0)?;
     Some(format!(
-        "the lab could not take places off the kernel's own path (times: {times}); their packets may have gone past faults \
-         and links; leave out `site.network`"
+        "the lab could not return places to the simulated network (times: {times}; the kernel's own path \
+         could not be shut); their packets may have bypassed faults and links; leave out `site.network`"
     ))
 }
 
@@ -170,8 +177,10 @@ fn stalled(stalls: &[&Stall]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use history::{LabPart, PhaseFacts, WARM_UP};
-    use results::{CheckResult, FailedRollbackResult, KernelPathResult, LoadFigures, LoadResult};
+    use history::{LabPart, PhaseFacts, Receipt, WARM_UP};
+    use results::{
+        CheckResult, FailedRollbackResult, FaultResult, KernelPathResult, LoadFigures, LoadResult,
+    };
 
     use super::*;
     use crate::expectations::tests::facts;
@@ -219,7 +228,7 @@ mod tests {
         assert_eq!(with(2, 0).0, Verdict::Pass, "all of them were brought back");
         let (doubtful, reasons) = with(2, 1);
         assert_eq!(doubtful, Verdict::Unknown);
-        assert!(reasons[0].contains("off the kernel's own path (times: 1)"), "{reasons:?}");
+        assert!(reasons[0].contains("to the simulated network (times: 1;"), "{reasons:?}");
     }
 
     #[test]
@@ -230,6 +239,25 @@ mod tests {
         // One that was cut short says that instead.
         let (_, reasons) = verdict(&ended(100, 1), 2, Some("by a signal"), None);
         assert_eq!(reasons, ["the run ended early: by a signal"]);
+    }
+
+    #[test]
+    fn a_fault_that_took_effect_after_the_loads_had_ended_leaves_no_pass() {
+        let judged = |took_effect_s: f64| {
+            let mut result = ended(100, 1);
+            let phase = PhaseFacts { name: "baseline".to_owned(), from_s: 0.0, to_s: 15.0 };
+            result.facts.phases = vec![phase];
+            let receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
+            let asked = FaultResult::asked("external", "n1", 10.0);
+            result.faults = vec![FaultResult { receipt, took_effect_s: Some(took_effect_s), ..asked }];
+            verdict(&result, 1, None, None)
+        };
+        assert_eq!(judged(11.0).0, Verdict::Pass);
+        let (doubtful, reasons) = judged(15.5);
+        assert!(
+            doubtful == Verdict::Unknown && reasons[0].contains("after the loads had ended"),
+            "{reasons:?}"
+        );
     }
 
     #[test]

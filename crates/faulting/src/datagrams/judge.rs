@@ -95,6 +95,19 @@ impl Foreseen {
         }
     }
 
+    /// Whether one of these properties is another here. What the rates of the way make of a delay is not.
+    #[must_use]
+    pub fn differs_in(&self, properties: &[Property], other: &Foreseen) -> bool {
+        properties.iter().any(|property| match property {
+            Property::Delay => {
+                let apart = self.delays.delay.abs_diff(other.delays.delay);
+                apart.as_secs_f64() * 1e3 > self.delays.tolerance_ms()
+            }
+            Property::Jitter => self.delays.jitter != other.delays.jitter,
+            share => (self.share(*share) - other.share(*share)).abs() > f64::EPSILON,
+        })
+    }
+
     /// Below this a copy has taken no delay, milliseconds; `None` where none can be told from the others.
     fn overtakes_below_ms(&self) -> Option<f64> {
         let least_ms = self.delays.least_ms();
@@ -147,7 +160,9 @@ impl Wanted {
                 if probes.len() < least && judged.0 == Verdict::Pass {
                     let sent = probes.len();
                     judged.0 = Verdict::Unknown;
-                    judged.1.push_str(&format!("; {sent} were sent, and at least {least} must be to show a share"));
+                    judged.1.push_str(&format!(
+                        "; {sent} were sent, and at least {least} must be to show a share"
+                    ));
                 }
                 seen.push(judged);
             } else if *property == Property::Reorder {

@@ -14,6 +14,7 @@ use paper::RequestedNetwork;
 use platform::{Datacentre, Standstill};
 
 use crate::datagrams::judge::{OPEN_MIN, SHARE_MIN, judge_cut, judge_open};
+use crate::datagrams::pacing::{SLOW, interval, least_interval};
 use crate::datagrams::presence::Presence;
 use crate::datagrams::spans::{Closed, Ends, closing, counting, is_changed};
 use crate::datagrams::{Shows, Way, foreseen, foreseen_between};
@@ -21,20 +22,6 @@ use crate::flapping::Turn;
 use crate::observations::Observations;
 use crate::stations::Station;
 
-/// Between two datagrams of a way, until there are enough,
-const FAST: Duration = Duration::from_millis(2);
-/// no less than this, however many are needed,
-const FASTEST: Duration = Duration::from_micros(400);
-/// and afterwards.
-const SLOW: Duration = Duration::from_millis(20);
-/// All ways together send no more often than this,
-const TOGETHER: Duration = Duration::from_micros(150);
-/// nor, for a fault that stands for a short time, than this.
-const TOGETHER_SHORT: Duration = Duration::from_micros(50);
-/// What is needed is to be sent within this,
-const WITHIN: Duration = Duration::from_millis(2_500);
-/// and within this share of the time that a fault stands.
-const WITHIN_SHARE: f64 = 0.6;
 /// How long a datagram may take beyond what the way takes.
 const LATENESS: Duration = Duration::from_millis(300);
 /// A datagram sent this close to a turn of a flapping fault may meet either side of it.
@@ -334,8 +321,36 @@ impl Probing {
                 wanted.judge(&probes, counted, (least, &way))
             }
         };
+        let overridden =
+            (!at_once).then(|| self.overridden_in_words(number, &shows, occasion, until)).flatten();
         let seen = seen.into_iter().map(|(verdict, told)| (verdict, format!("{when}{told}")));
-        seen.chain(moved).collect()
+        seen.chain(moved).chain(overridden.map(|told| (Verdict::Unknown, told))).collect()
+    }
+
+    /// What is to be said where another fault put something else in the place of these conditions while they stood.
+    fn overridden_in_words(
+        &self,
+        number: usize,
+        shows: &Shows,
+        occasion: Occasion<'_>,
+        until: Instant,
+    ) -> Option<String> {
+        let (Shows::Conditions(wanted), Occasion::Stands(Stood::Since(begun))) = (shows, occasion) else {
+            return None;
+        };
+        wanted.otherwise?;
+        let (way, header_bytes) = (&self.ways[number], self.stations[self.ways[number].from].header_bytes());
+        let ends = self.ends(way);
+        let is_otherwise = |at: Instant, asked: &RequestedNetwork| {
+            let now = foreseen_between(asked, ends.at(at), header_bytes);
+            now.block == Block::Open && wanted.expected.differs_in(&wanted.properties, &now)
+        };
+        let entries = self.asked.entries();
+        let mut later = entries.iter().filter(|(at, _)| at > begun && *at < until);
+        later.any(|(at, asked)| is_otherwise(*at, asked)).then(|| {
+            let way = self.in_words(number);
+            format!("another fault changed what this one asks of packets {way} while it stood")
+        })
     }
 
     /// What a way is to show on an occasion.
@@ -527,24 +542,6 @@ fn needed(shows: &Shows, occasion: Occasion<'_>, at_once: bool) -> usize {
         (Shows::Cut { .. }, Occasion::Stands(Stood::InTurns(_))) => CUT_IN_TURNS,
         _ => shows.needed(),
     }
-}
-
-/// Between two datagrams of a way at first.
-fn interval(way: &Way, ways: usize, stands_for: Option<Duration>) -> Duration {
-    let needed = u32::try_from(way.shows.needed()).unwrap_or(u32::MAX).max(1);
-    let ways = u32::try_from(ways).unwrap_or(u32::MAX);
-    let interval = FAST.min(WITHIN / needed).max(TOGETHER * ways).max(FASTEST);
-    let within = stands_for.map(|time| time.mul_f64(WITHIN_SHARE) / needed);
-    interval.min(within.unwrap_or(interval).max(TOGETHER_SHORT * ways))
-}
-
-/// Between two datagrams of a way, so that they take little of its narrowest link.
-fn least_interval(asked: &RequestedNetwork, from: &Station, to: &Station) -> Duration {
-    let bits = ((lab::patrol::PAYLOAD_BYTES + from.header_bytes()) * 8) as f64;
-    let narrowest = asked.narrowest(&from.path, &to.path);
-    narrowest.map_or(Duration::ZERO, |link| {
-        Duration::from_secs_f64(bits / (scenario::SHARE_OF_RATE * link.rate_bits_per_s as f64))
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Network faults: conditions laid over the site's links, and partitions, imposed through the fabric. That they hold is
 //! shown by `network_watch`.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -144,6 +145,7 @@ impl Faulting {
         let conditions = action.conditions().cloned();
         let standing = StandingNetwork { guard, rules, conditions, directions, watched: watched.clone() };
         self.standing.insert(number, Box::new(standing));
+        self.laid.push(number);
         let told = self.teller();
         let tell = fault.flap.is_none().then(|| self.matrix_teller(number));
         let first = FirstAnswer(watched);
@@ -185,6 +187,7 @@ impl Faulting {
         let paused = Instant::now();
         std::thread::sleep(TAKEN);
         let counted = watched.counts.as_ref().and_then(|counts| counts.counted().ok());
+        self.laid.retain(|laid| *laid != number);
         let now = Arc::new(self.asked_network(None));
         self.request_log.changes_now(now.clone());
         self.network_changes.fetch_add(1, Ordering::AcqRel);
@@ -259,7 +262,8 @@ impl Faulting {
 
     /// The network as asked for now, with these rules on top.
     fn asked_network(&self, on_top: Option<&[Rule]>) -> RequestedNetwork {
-        let standing = self.standing.values().flat_map(|standing| standing.rules().iter().cloned());
+        let laid = self.laid.iter().filter_map(|number| self.standing.get(number));
+        let standing = laid.flat_map(|standing| standing.rules().iter().cloned());
         let on_top = on_top.unwrap_or_default().iter().cloned();
         RequestedNetwork::new(self.base_policy.clone(), standing.chain(on_top))
     }
@@ -326,9 +330,9 @@ impl Faulting {
                     PartitionShape::Isolate(target) => {
                         let place = path(target)?;
                         let ends = vec![(place.clone(), Path::new()), (Path::new(), place.clone())];
-                        let mut rules: Vec<Rule> = ends.iter().map(cut).collect();
-                        // Inside the place everybody still hears everybody; of rules that cover a pair the last counts.
-                        rules.push(cut_rule(&place, &place, Block::Open));
+                        // Inside the place everybody still hears everybody, unless another partition cuts them off.
+                        let spared = |ends| Rule { spares: Some(place.clone()), ..cut(ends) };
+                        let rules = ends.iter().map(spared).collect();
                         return Some((ends, rules));
                     }
                     PartitionShape::OneWay { from, to } => vec![(path(from)?, path(to)?)],
@@ -339,8 +343,12 @@ impl Faulting {
                     PartitionShape::Halves => self.split(&Split::Halves, number),
                     PartitionShape::Ring => self.split(&Split::Ring, number),
                     PartitionShape::Bridge(target) => {
-                        let place = path(target)?;
-                        self.split(&Split::Bridge(self.vms_in(&[&place]).into_iter().collect()), number)
+                        let bridge: BTreeSet<usize> = self.vms_in(&[&path(target)?]).into_iter().collect();
+                        if bridge.is_empty() {
+                            // Without a node that both halves reach this is another partition.
+                            return None;
+                        }
+                        self.split(&Split::Bridge(bridge), number)
                     }
                 };
                 let rules = ends.iter().map(cut).collect();

@@ -36,8 +36,10 @@ impl StandingFault for StandingRestart {
 /// One node after the other.
 struct Round {
     platform: Arc<Platform>,
-    /// Who looks at each node, in the nodes' order; those without power at the start are left out.
+    /// Who looks at each node, in the nodes' order; those without power at the start are left out,
     onlookers: Vec<Onlooker>,
+    /// and these are they.
+    left_out: Vec<String>,
     prevented: bool,
     action: RollingRestart,
     hurry: Arc<AtomicBool>,
@@ -55,10 +57,14 @@ impl Faulting {
         if onlookers.is_empty() {
             return self.nothing_answers(number, &record);
         }
+        let all = 0..self.datacentre.vms.len();
+        let is_left_out = |vm: &usize| onlookers.iter().all(|onlooker| onlooker.number != *vm);
+        let left_out = all.filter(is_left_out).map(node_name).collect();
         let hurry = Arc::<AtomicBool>::default();
         let round = Round {
             platform: self.platform.clone(),
             onlookers,
+            left_out,
             prevented: self.prevented,
             action: action.clone(),
             hurry: hurry.clone(),
@@ -97,6 +103,11 @@ impl Round {
         let mut seen = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
         let mut pending: Vec<&Onlooker> = self.onlookers.iter().collect();
         let is_led = self.platform.leader_by_asking().is_some();
+        let is_ordered = is_led || self.action.order == RestartOrder::ByName || self.platform.is_of_equals();
+        for doubt in doubts(&self.left_out, is_ordered) {
+            seen.verdict = Verdict::Unknown;
+            seen.evidence.push(doubt);
+        }
         while !pending.is_empty() {
             let is_first = pending.len() == self.onlookers.len();
             if let Err(why) = self.wait_for_all(is_led, is_first) {
@@ -110,9 +121,10 @@ impl Round {
             let leader = self.platform.leader_by_asking();
             let onlooker = pending.remove(next(self.action.order, &numbers, leader, is_first));
             let (ended, back) = self.one(onlooker, &mut first_ended);
-            seen.verdict = seen.verdict.and(ended.verdict).and(back.verdict);
+            let as_wanted = ended.verdict.and(back.verdict);
+            seen.verdict = seen.verdict.and(as_wanted);
             seen.evidence.extend(ended.evidence.into_iter().chain(back.evidence));
-            if seen.verdict != Verdict::Pass {
+            if as_wanted != Verdict::Pass {
                 break;
             }
         }
@@ -188,6 +200,18 @@ impl Round {
     }
 }
 
+/// What is not as asked before the first node is restarted.
+fn doubts(left_out: &[String], is_ordered: bool) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if !left_out.is_empty() {
+        doubts.push(format!("{} not restarted: no power at the start", were(left_out)));
+    }
+    if !is_ordered {
+        doubts.push("no node led at the start, so the order is not the one asked for".to_owned());
+    }
+    doubts
+}
+
 /// Which of those that are left comes next, by its place among them.
 fn next(order: RestartOrder, pending: &[usize], leader: Option<usize>, is_first: bool) -> usize {
     let leads = |number: &usize| Some(*number) == leader;
@@ -207,6 +231,14 @@ fn were(nodes: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_without_a_leader_or_without_all_nodes_leaves_doubt() {
+        assert_eq!(doubts(&[], true), Vec::<String>::new());
+        let left_out = ["n2".to_owned()];
+        assert_eq!(doubts(&left_out, true), ["n2 was not restarted: no power at the start"]);
+        assert!(doubts(&[], false)[0].contains("no node led"), "{:?}", doubts(&[], false));
+    }
 
     /// The order in which three nodes come, the leader moving to n1 when it is restarted.
     fn order(order: RestartOrder, mut leader: Option<usize>) -> Vec<usize> {

@@ -305,6 +305,9 @@ fn errors(
                 return Measured::Untold;
             };
             stretches.push(&phase.measured);
+            // Operations that hang throughout a phase count in none.
+            let is_to_operate = phase.measured.rate_per_s.is_none_or(|rate_per_s| rate_per_s > 0.0);
+            may_be_more |= is_to_operate && operations(&phase.measured) == 0;
             may_be_more |= is_cut_off(result, load, place);
             may_be_more |= asked_less_from_s.is_some_and(|from_s| from_s < phase.to_s);
         }

@@ -254,6 +254,8 @@ fn errors_are_not_known_to_be_none_where_nothing_came_to_an_end_or_the_run_was_c
     cut.measured.errors.clear();
     check_of(&result, "ledger.cut.errors: 0", "unknown: nothing");
     check_of(&result, "ledger.cut.throughput_per_s: \"> 50/s\"", "fail: 0.0/s");
+    // Other loads' operations came to an end meanwhile.
+    check_of(&result, "cut.errors_connection: 0", "unknown: at least 0");
     // The run ended as soon as the phase had begun.
     result.loads[2].phases[3].to_s = 25.4;
     check_of(&result, "ledger.cut.throughput_per_s: \"> 50/s\"", "unknown: nothing");
