@@ -68,13 +68,24 @@ pub struct Stall {
     /// whoever gives this machine its time. None where another part stalled, or the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_for_processor_s: Option<f64>,
+    /// How much processor time the hypervisor withheld from this machine meanwhile, of all its processors together, seconds. None
+    /// as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors_withheld_s: Option<f64>,
 }
 
 impl Stall {
     /// Of these parts, from one moment to another on the run's clock.
     #[must_use]
     pub fn of(parts: Vec<LabPart>, from_s: f64, to_s: f64) -> Stall {
-        Stall { parts, from_s, to_s, length_s: to_s - from_s, waited_for_processor_s: None }
+        Stall {
+            parts,
+            from_s,
+            to_s,
+            length_s: to_s - from_s,
+            waited_for_processor_s: None,
+            processors_withheld_s: None,
+        }
     }
 }
 
@@ -150,7 +161,11 @@ impl fmt::Display for Stall {
         if self.parts.contains(&LabPart::Supervisor) {
             formatter.write_str("supervisor, with all that it serves")?;
             let Some(waited_s) = self.waited_for_processor_s else { return Ok(()) };
-            return write!(formatter, " (it waited {waited_s:.1} s of that for a processor)");
+            write!(formatter, " (it waited {waited_s:.1} s of that for a processor")?;
+            if let Some(withheld_s) = self.processors_withheld_s.filter(|withheld_s| *withheld_s >= 0.05) {
+                write!(formatter, "; the hypervisor withheld {withheld_s:.1} s of processor time")?;
+            }
+            return formatter.write_str(")");
         }
         let parts: Vec<String> = self.parts.iter().map(LabPart::to_string).collect();
         formatter.write_str(&parts.join(", "))

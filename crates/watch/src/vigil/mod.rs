@@ -29,7 +29,7 @@ use platform::Datacentre;
 use platform::Vm;
 
 use self::beats::{Beats, Gap, joined};
-use self::processor_wait::ProcessorWait;
+use self::processor_wait::{ProcessorWait, Withheld};
 use self::sign::Sign;
 /// How often the signs are looked at, and how often most parts give one.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
@@ -232,6 +232,15 @@ pub(crate) struct Part {
     pub(crate) limit: Duration,
 }
 
+/// Why the thread that looks did not look.
+struct OwnGap {
+    ended: Instant,
+    /// How long it waited for a processor.
+    waited: Option<Duration>,
+    /// How much the hypervisor withheld meanwhile, of all processors.
+    withheld: Option<Duration>,
+}
+
 /// The thread that looks at the signs.
 struct Looker {
     shared: Arc<Shared>,
@@ -241,8 +250,9 @@ struct Looker {
     load_beats: BTreeMap<usize, Beats>,
     own: Beats,
     processor_wait: ProcessorWait,
-    /// How long this thread waited for a processor in each of its own gaps, with the gap's end.
-    own_waits: Vec<(Instant, Duration)>,
+    withheld: Withheld,
+    /// What is known of each gap of this thread itself.
+    own_gaps: Vec<OwnGap>,
     /// How far the clock that counts suspensions is ahead of the one that does not.
     suspended: Duration,
     gaps: Vec<(LabPart, Gap)>,
@@ -269,7 +279,8 @@ impl Looker {
             load_beats: BTreeMap::new(),
             own: Beats::new(LIMIT, now),
             processor_wait: ProcessorWait::default(),
-            own_waits: Vec::new(),
+            withheld: Withheld::default(),
+            own_gaps: Vec::new(),
             suspended: suspended(),
             gaps: Vec::new(),
             stalls: Vec::new(),
@@ -295,9 +306,9 @@ impl Looker {
     /// Looks at every part once. At the end a part that is still silent has stood still until now.
     fn look_once(&mut self, over: bool) {
         let now = Instant::now();
-        let waited = self.processor_wait.since_last();
+        let (waited, withheld) = (self.processor_wait.since_last(), self.withheld.since_last());
         if let Some(gap) = self.own.take(now) {
-            self.own_waits.extend(waited.map(|waited| (gap.to, waited)));
+            self.own_gaps.push(OwnGap { ended: gap.to, waited, withheld });
             self.gaps.push((LabPart::Supervisor, gap));
         }
         for (part, beats) in &mut self.parts {
@@ -332,14 +343,19 @@ impl Looker {
 
     /// Tells the gaps found so far, those that overlap as one.
     fn tell(&mut self) {
-        let waits = std::mem::take(&mut self.own_waits);
+        let own_gaps = std::mem::take(&mut self.own_gaps);
         for (parts, gap) in joined(std::mem::take(&mut self.gaps)) {
             let (from_s, to_s) = (self.seconds_at(gap.from), self.seconds_at(gap.to));
-            let during = waits.iter().filter(|(ended, _)| (gap.from..=gap.to).contains(ended));
-            // None of this thread's own waits is in a stall of another part.
-            let waited_for_processor_s =
-                during.map(|(_, waited)| waited.as_secs_f64()).reduce(|one, other| one + other);
-            self.record(Stall { waited_for_processor_s, ..Stall::of(parts, from_s, to_s) });
+            // None of this thread's own gaps is in a stall of another part.
+            let sum = |figure: fn(&OwnGap) -> Option<Duration>| {
+                let during = own_gaps.iter().filter(|own| (gap.from..=gap.to).contains(&own.ended));
+                during.filter_map(figure).reduce(|one, other| one + other).map(|sum| sum.as_secs_f64())
+            };
+            self.record(Stall {
+                waited_for_processor_s: sum(|own| own.waited),
+                processors_withheld_s: sum(|own| own.withheld),
+                ..Stall::of(parts, from_s, to_s)
+            });
         }
     }
 
