@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use engine::Installation;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::cpu_account::{adopt_orphans, cpu_of_descendants, end_all, reap_all};
 use super::shell_cluster::{self, Cluster};
@@ -32,7 +33,7 @@ const HOP_US_GOAL: f64 = 25.0;
 struct Media {
     /// What the lab's disks do at a sync: `site.disks.sync`.
     sync: &'static str,
-    /// The folder of the script's data; the machine's temporary folder when absent.
+    /// The folder of all data, of either side; the machine's temporary folder when absent.
     folder: Option<&'static str>,
     /// The way of the lab's packets: `site.network.path`.
     path: &'static str,
@@ -50,6 +51,18 @@ const MEDIA: [Media; 4] = [
 const AT_NO_COST: Media =
     Media { sync: "modelled", folder: Some("/dev/shm"), path: "fabric", name: "", cpu_goal: 1.15 };
 const ON_DISK: Media = Media { sync: "machine", folder: None, path: "fabric", name: "", cpu_goal: 1.35 };
+
+impl Media {
+    fn make_folder(&self) -> anyhow::Result<TempDir> {
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("holdfast-bench-");
+        let made = match self.folder {
+            Some(parent) => folder.tempdir_in(parent),
+            None => folder.tempdir(),
+        };
+        made.context("a folder")
+    }
+}
 
 /// A load, as a scenario and as `holdfast load` write it.
 struct Load {
@@ -154,7 +167,7 @@ impl Bench<'_> {
     }
 
     fn in_a_lab(&self, media: &Media, load: &Load) -> anyhow::Result<Side> {
-        let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir().context("a folder")?;
+        let folder = media.make_folder()?;
         let scenario = folder.path().join("weight.yaml");
         fs::write(&scenario, scenario_text(media, load, self.seconds))?;
         let out = folder.path().join("runs");
@@ -166,16 +179,10 @@ impl Bench<'_> {
     }
 
     fn by_a_script(&self, media: &Media, load: &Load) -> anyhow::Result<Side> {
-        let mut folder = tempfile::Builder::new();
-        folder.prefix("holdfast-bench-");
-        let folder = match media.folder {
-            Some(parent) => folder.tempdir_in(parent),
-            None => folder.tempdir(),
-        };
-        let folder = folder.context("a folder")?;
+        let folder = media.make_folder()?;
         let Cluster { mut script, port } = shell_cluster::command(self.installation, folder.path())?;
         let mut cluster = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("start sh")?;
-        let measured = await_cluster(&mut cluster).and_then(|()| self.load_on(port, load));
+        let measured = await_cluster(&mut cluster).and_then(|()| self.load_on(port, (media, load)));
         // The end of its input ends the cluster.
         drop(cluster.stdin.take());
         if measured.is_err() {
@@ -185,9 +192,9 @@ impl Bench<'_> {
         measured
     }
 
-    fn load_on(&self, port: u16, load: &Load) -> anyhow::Result<Side> {
-        // Its run directory lies beside the lab's, whatever the database's data lie on.
-        let out = tempfile::Builder::new().prefix("holdfast-bench-").tempdir().context("a folder")?;
+    fn load_on(&self, port: u16, (media, load): (&Media, &Load)) -> anyhow::Result<Side> {
+        // Its run directory lies on what the lab's lies on.
+        let out = media.make_folder()?;
         let mut command = Command::new(self.holdfast);
         command.args(["load", "--workload", load.workload, "--prepare", "--seed", "1"]);
         command.args(["--url", &format!("postgres://holdfast@127.0.0.2:{port}/postgres")]);
