@@ -189,7 +189,7 @@ fn without_virtual_disks_a_power_off_has_shown_nothing_unless_plain_directories_
     };
     let result = desk.run(&one_host(&ON_CONTROL, "database.volumes=virtual", &[])).ends_with(2).result();
     let reasons = result["reasons"].to_string();
-    let doubt = "it was not shown that no acknowledged write is lost at a power-off";
+    let doubt = "durability at power-off was not tested";
     assert!(reasons.contains(doubt) && reasons.contains("/dev/fuse"), "{reasons}");
     assert_eq!(result["volumes"], Value::Array(Vec::new()));
     desk.run(&one_host(&ON_CONTROL, "database.volumes=directory", &[])).ends_with(0);

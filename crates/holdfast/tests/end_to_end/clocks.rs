@@ -128,6 +128,33 @@ fn a_time_service_steps_a_clock_that_jumped_and_programs_see_it_right_while_the_
     assert!(finished.stdout.contains("steps the clock, which is 5.000 s ahead"), "{}", finished.stdout);
 }
 
+/// At 8.3 % half a second takes six, and five seconds a minute.
+#[test]
+#[ignore = "second tier: two runs of twenty seconds"]
+fn a_time_service_slews_a_small_error_away_and_a_large_one_only_in_part() {
+    let _turn = beside_others();
+    let name = "a_time_service_slews_a_small_error_away_and_a_large_one_only_in_part";
+    let Some(desk) = Desk::with_a_lab(name).filter(|_| can_have_clocks(name)) else { return };
+    for (by, ahead, left_ms) in [("500ms", "0.500 s", 0.0..20.0), ("5s", "5.000 s", 4_000.0..4_900.0)] {
+        let scenario = format!(
+            "name: slewed\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 3 }} }} }} }} }}\n\
+             database: {{ engine: control, nodes: 3, platform: {{ time_service: {{ how: slew, poll: 1s, notice: 2s }} }} }}\n\
+             loads: [ {{ workload: ledger, clients: 1, rate: 40/s, from: dc1 }} ]\n\
+             schedule: [ {{ phase: baseline, for: 2s }}, {{ phase: fault, for: 15s, faults: [ {{ clock-jump: {{ node: n2, by: {by} }}, \
+             for: 13s }} ] }} ]\nexpect: {{ lost_writes: 0 }}\n"
+        );
+        std::fs::write(desk.path().join("slewed.yaml"), scenario).expect("a scenario");
+        let finished = desk.run(&["run", "slewed.yaml"]);
+        let evidence = finished.ends_with(0).result()["faults"][0]["receipt"]["evidence"].to_string();
+        let told = format!("slews the clock, which is {ahead} ahead");
+        assert!(finished.stdout.contains(&told), "{told}: {}", finished.stdout);
+        // What was left had to be set when the fault was healed.
+        let set_by = evidence.split("corrected by a step of ").nth(1).and_then(|rest| rest.split(' ').next());
+        let set_by_ms: f64 = set_by.and_then(|number| number.parse().ok()).expect("a number");
+        assert!(left_ms.contains(&set_by_ms.abs()), "{by}: {evidence}");
+    }
+}
+
 #[test]
 #[ignore = "second tier: two runs of a quarter of a minute"]
 fn the_clocks_of_all_nodes_jump_at_once_and_each_has_its_receipt() {

@@ -39,6 +39,7 @@ faults[].below_95_percent_s number?
 faults[].recovery_s.first_success number?
 faults[].recovery_s.back_to_95_percent number?
 faults[].recovery_s.sustained number?
+?faults[].new_leader_s number
 faults[].loads list
 faults[].loads[].load text
 faults[].loads[].gap_s number?
@@ -86,6 +87,7 @@ lab.cpu_seconds.fabric number
 lab.cpu_seconds.disk number
 lab.cpu_seconds.other number
 lab.cpu_share_of_lab number?
+?lab.memory_bytes_max whole
 lab.warnings list
 ";
 

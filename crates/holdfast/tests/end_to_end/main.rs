@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod canaries;
+mod cassandra;
 mod client_programs;
 mod clocks;
 mod cockroachdb;

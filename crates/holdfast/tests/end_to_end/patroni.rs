@@ -65,6 +65,22 @@ fn a_patroni_primary_that_wakes_up_behind_its_lease_loses_writes_which_are_named
     panic!("no loss in {TRIES} runs of eight stops each");
 }
 
+/// With clients that do not stop, whether a run meets the defect is chance: what is lost is named, or nothing is.
+#[test]
+#[ignore = "second tier: a scenario of its own, and Patroni may have to be fetched"]
+fn what_a_patroni_primary_that_was_moved_with_a_long_stun_loses_under_load_is_named() {
+    let test = "what_a_patroni_primary_that_was_moved_with_a_long_stun_loses";
+    let loads = "loads=[{ workload: ledger, clients: 4, from: dc1 }]";
+    let arguments = ["scenarios/patroni-stun.yaml", "--set", loads];
+    let Some(result) = judged(test, "patroni", &arguments) else { return };
+    assert_eq!(result["faults"][0]["receipt"]["verdict"], "pass", "{result:#}");
+    match result["verdict"].as_str() {
+        Some("pass") => assert_eq!(check(&result, "ledger")["lost"], 0, "{result:#}"),
+        Some("fail") => is_lost_and_named(&result),
+        _ => panic!("no verdict: {result:#}"),
+    }
+}
+
 /// Whether acknowledged writes are gone, nothing else is wrong with the ledger, and it names some of them.
 #[track_caller]
 fn is_lost_and_named(result: &Value) {

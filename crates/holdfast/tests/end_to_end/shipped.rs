@@ -12,6 +12,8 @@ use crate::turns::{beside_others, machine};
 
 /// Scenarios that another test runs whole, and in which file.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("cassandra-one", "cassandra.rs"),
+    ("cassandra-power-loss", "cassandra.rs"),
     ("convergence", "workloads.rs"),
     ("disk-faults", "disks.rs"),
     ("disk-faults-corruption", "disks.rs"),
@@ -55,8 +57,8 @@ fn runs(text: &str, name: &str) -> bool {
 
 /// Scenarios that fill the machine by themselves: six Java machines keep more than two processors busy while they boot, and
 /// whatever runs beside them is held up.
-const ALONE: &str = "cassandra cassandra-clock cassandra-power-loss fr1-clock-guest fr1-clock-host \
-                     fr1-host-failure-symmetric fr2-cassandra fr2-host fr2-rack ignite";
+const ALONE: &str = "cassandra cassandra-clock fr1-clock-guest fr1-clock-host fr1-host-failure-symmetric \
+                     fr2-cassandra fr2-cassandra-disks fr2-host fr2-rack ignite";
 
 /// The exit code that the first comment of a scenario announces.
 fn announced(text: &str) -> Option<i32> {
@@ -114,7 +116,6 @@ macro_rules! run_whole {
 run_whole! {
     cassandra "cassandra",
     cassandra_clock "cassandra-clock",
-    cassandra_power_loss "cassandra-power-loss",
     disk_faults_lost_flush "disk-faults-lost-flush",
     drs "drs",
     fr1_baseline "fr1-baseline",
@@ -127,6 +128,7 @@ run_whole! {
     fr1_topologies_one_segment "fr1-topologies-one-segment",
     fr1_topologies_several_segments "fr1-topologies-several-segments",
     fr2_cassandra "fr2-cassandra",
+    fr2_cassandra_disks "fr2-cassandra-disks",
     fr2_disks "fr2-disks",
     fr2_host "fr2-host",
     fr2_rack "fr2-rack",
@@ -166,6 +168,7 @@ run_whole! {
     partition_one_way "partition-one-way",
     etcd_stop "etcd-stop",
     patroni_kill "patroni-kill",
+    patroni_stun "patroni-stun",
     process_kill "process-kill",
     process_stop "process-stop",
     pressure "pressure",

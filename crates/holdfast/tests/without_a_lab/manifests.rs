@@ -205,7 +205,7 @@ fn of_a_command_file_of_ones_own_it_is_said_that_its_needs_are_not_known() {
     let (code, text, complaint) = said(&folder, &["manifests", "mine.yaml"]);
     assert_eq!(code, 0, "{complaint}");
     assert!(
-        complaint.contains("what the commands of marker.yaml need beside that is not known"),
+        complaint.contains("other permissions that the commands of marker.yaml need are unknown"),
         "{complaint}"
     );
     assert!(allowed(&documents(&text)).contains("list pods in namespace databases"), "{text}");
