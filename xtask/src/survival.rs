@@ -1,15 +1,17 @@
 //! What `holdfast check` says of failures, held against real runs of PostgreSQL and of the control database.
 //!
-//! Owns which scenarios are run, the counting, and `docs/survival.md`. Prediction and measurement stand beside each other
-//! in every result; here they are drawn together. Each engine must show at least four sets of failures that its writes
-//! survive and four that stop them, and none may come out otherwise than predicted. Mirrored volumes beneath a database
-//! are not among the cases: a scenario that has them is one more line here.
+//! Owns which scenarios are run, the counting, `docs/survival.json` and the page made from it. Prediction and measurement
+//! stand beside each other in every result; here they are drawn together. Each engine must show at least four sets of
+//! failures that its writes survive and four that stop them, and none may come out otherwise than predicted. Mirrored
+//! volumes beneath a database are not among the cases: a scenario that has them is one more line here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::program;
@@ -35,7 +37,7 @@ const EACH_MIN: usize = 4;
 const SERVED: &str = ": writes served";
 
 /// One prediction beside its measurement.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Row {
     engine: String,
     scenario: String,
@@ -47,16 +49,18 @@ struct Row {
 }
 
 /// Runs the cases, or those of some scenarios alone, prints each prediction beside what happened, and writes
-/// `docs/survival.md`, in which the rows of what was not run stay.
+/// `docs/survival.json`, in which the rows of what was not run stay, and the page beside it.
 ///
 /// # Errors
-/// When the program cannot be built, a run leaves no result, or there is no case of such a scenario.
+/// When the program cannot be built, a run leaves no result, there is no case of such a scenario, or the rows to keep
+/// cannot be read.
 pub fn run(only: &[String]) -> anyhow::Result<ExitCode> {
     for name in only {
         ensure!(CASES.iter().any(|(scenario, _)| scenario == name), "no case of scenario {name}");
     }
-    let path = crate::repository_root().join("docs/survival.md");
-    let before = rows_on(&std::fs::read_to_string(&path).unwrap_or_default());
+    let docs = crate::repository_root().join("docs");
+    let (data, path) = (docs.join("survival.json"), docs.join("survival.md"));
+    let before = if only.is_empty() { Vec::new() } else { kept(&data)? };
     let holdfast = program::build()?;
     let mut rows = Vec::new();
     for (scenario, set) in CASES {
@@ -80,6 +84,8 @@ pub fn run(only: &[String]) -> anyhow::Result<ExitCode> {
         }
         rows.extend(found);
     }
+    let text = serde_json::to_string_pretty(&rows)? + "\n";
+    std::fs::write(&data, text).with_context(|| data.display().to_string())?;
     std::fs::write(&path, page(&rows)).with_context(|| path.display().to_string())?;
     println!("{}", path.display());
     let holds = complaints(&rows);
@@ -91,31 +97,10 @@ fn case_name(scenario: &str, set: &[&str]) -> String {
     [&[scenario], set].concat().join(" --set ")
 }
 
-/// The rows of a page that was written before.
-fn rows_on(page: &str) -> Vec<Row> {
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
-        let [engine, scenario, failures, predicted, measured, word] = cells.as_slice() else { return None };
-        let agrees = match *word {
-            "agrees" => Some(true),
-            "DIFFERS" => Some(false),
-            "not judged" => None,
-            _ => return None,
-        };
-        let told = predicted
-            .strip_prefix("depends on ")
-            .map_or(*predicted, |words| words.split_once("at worst ").map_or(words, |(_, worst)| worst));
-        Some(Row {
-            engine: (*engine).to_owned(),
-            scenario: scenario.trim_matches('`').to_owned(),
-            failures: (*failures).to_owned(),
-            predicted: (*predicted).to_owned(),
-            measured: (*measured).to_owned(),
-            survives: told.starts_with("reads and writes") || told.starts_with("writes only"),
-            agrees,
-        })
-    };
-    page.lines().filter_map(row).collect()
+/// The rows of the runs before.
+fn kept(data: &Path) -> anyhow::Result<Vec<Row>> {
+    let text = std::fs::read_to_string(data).with_context(|| data.display().to_string())?;
+    serde_json::from_str(&text).with_context(|| data.display().to_string())
 }
 
 /// The rows of a result that say whether writes were served.
@@ -231,17 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_on_the_page_is_read_from_it_again() {
-        let with = |survives: bool, agrees| {
-            let words =
-                if survives { "reads and writes; acknowledged writes kept" } else { "reads only; kept" };
-            Row { predicted: words.to_owned(), measured: "0 lost".to_owned(), ..row(survives, agrees) }
-        };
-        let rows = [with(true, Some(true)), with(false, Some(false)), with(true, None)];
-        assert_eq!(rows_on(&page(&rows)), rows);
-        let depends =
-            Row { predicted: "depends on who leads; at worst unavailable".to_owned(), ..with(false, None) };
-        assert_eq!(rows_on(&page(std::slice::from_ref(&depends))), [depends]);
+    fn the_page_is_made_from_the_rows_that_are_kept() {
+        let docs = crate::repository_root().join("docs");
+        let rows = kept(&docs.join("survival.json")).expect("rows");
+        assert_eq!(page(&rows), std::fs::read_to_string(docs.join("survival.md")).expect("a page"));
     }
 
     #[test]

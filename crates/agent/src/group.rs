@@ -330,7 +330,7 @@ fn listen(output: impl Read, say: impl Fn(Event) -> bool) {
                 Ok(news) => Event::News(at_ns, Box::new(news)),
                 Err(_) => {
                     let line = String::from_utf8_lossy(&line);
-                    Event::Gone(format!("it said what no agent says: {}", shown(line.trim())))
+                    Event::Gone(format!("invalid message from agent: {}", shown(line.trim())))
                 }
             },
         };

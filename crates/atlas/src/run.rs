@@ -37,6 +37,9 @@ pub struct Run {
     /// From the fault's effect to 95 % of the baseline's throughput.
     #[serde(default)]
     pub back_to_95_percent_s: Option<f64>,
+    /// From the fault's effect until the platform had made another node the leader.
+    #[serde(default)]
+    pub new_leader_s: Option<f64>,
     /// Until throughput was at 95 % of the baseline for good.
     pub sustained_s: Option<f64>,
     /// Of the checks that count lost writes.
@@ -56,8 +59,17 @@ pub struct Run {
     /// Doubts about the measurement, such as a busy machine; none where a run was kept without them.
     #[serde(default)]
     pub warnings: Option<usize>,
-    /// Of everything, the lab included.
+    /// From the start of the lab until the database accepted a write; none where a run was kept without it.
+    #[serde(default)]
+    pub boot_s: Option<f64>,
+    /// CPU time of everything, the lab included.
     pub cpu_s: f64,
+    /// That of the nodes' processes alone.
+    #[serde(default)]
+    pub database_cpu_s: Option<f64>,
+    /// The most memory that these held at once while loads ran, bytes.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
 }
 
 /// How a load fared in the baseline.
@@ -118,6 +130,7 @@ impl Run {
             gap_is_open: fault.is_some_and(|fault| fault.loads.iter().any(|load| load.gap_is_open)),
             first_success_s: fault.and_then(|fault| fault.recovery_s.first_success),
             back_to_95_percent_s: fault.and_then(|fault| fault.recovery_s.back_to_95_percent),
+            new_leader_s: fault.and_then(|fault| fault.new_leader_s),
             sustained_s: fault.and_then(|fault| fault.recovery_s.sustained),
             acknowledged_writes: counting
                 .into_iter()
@@ -129,7 +142,10 @@ impl Run {
             checks: result.checks.iter().map(|check| (check.name.clone(), check.verdict)).collect(),
             loads: result.loads.iter().filter_map(LoadFigures::of).collect(),
             warnings: Some(result.lab.warnings.len()),
+            boot_s: result.lab.boot_s,
             cpu_s: result.lab.cpu_seconds.values().sum(),
+            database_cpu_s: result.lab.cpu_seconds.get("database").copied(),
+            memory_bytes: result.lab.memory_bytes_max,
         }
     }
 }
@@ -172,6 +188,7 @@ mod tests {
         let fault = json!({
             "kind": "power-off", "target": "host: leader", "hits": [], "nodes": [], "asked_s": 11.0, "took_effect_s": 11.1,
             "healed_s": 21.0, "receipt": { "verdict": "pass", "evidence": [] }, "gap_s": 8.25, "interrupted": true,
+            "new_leader_s": 3.5,
             "recovery_s": { "first_success": 8.5, "back_to_95_percent": null, "sustained": 9.5 },
             "lost_operations": null, "lost_writes": 2, "throughput_ratio_during": null,
         });
@@ -186,6 +203,7 @@ mod tests {
         ];
         result.loads =
             vec![load("ledger", &[("timeout", 4)]), load("append", &[("timeout", 1), ("refused", 2)])];
+        (result.lab.boot_s, result.lab.memory_bytes_max) = (Some(2.5), Some(90_000_000));
         result.lab.cpu_seconds = [("database".to_owned(), 10.0), ("disk".to_owned(), 2.5)].into();
         result
     }
@@ -195,8 +213,12 @@ mod tests {
         let run = Run::of(&result());
         assert_eq!((run.seed, run.verdict, run.reasons.len()), (3, Verdict::Fail, 1));
         assert_eq!((run.gap_s, run.first_success_s, run.sustained_s), (Some(8.25), Some(8.5), Some(9.5)));
-        assert_eq!(run.back_to_95_percent_s, None);
+        assert_eq!((run.back_to_95_percent_s, run.new_leader_s), (None, Some(3.5)));
         assert_eq!((run.acknowledged_writes, run.lost_writes, run.cpu_s), (Some(100), Some(2), 12.5));
+        assert_eq!(
+            (run.boot_s, run.database_cpu_s, run.memory_bytes),
+            (Some(2.5), Some(10.0), Some(90_000_000))
+        );
         assert_eq!(run.errors, BTreeMap::from([("refused".to_owned(), 2), ("timeout".to_owned(), 5)]));
         assert_eq!((run.engine_version.as_str(), run.machine["cores"].as_str()), ("3.4.23", "2"));
         assert_eq!((run.loads.len(), run.loads[0].latency_p99_us), (2, 4_000));
@@ -233,5 +255,6 @@ mod tests {
         let run: Run = serde_json::from_str(text).expect("a run");
         assert!(run.engine_version.is_empty() && run.loads.is_empty() && run.machine.is_empty());
         assert_eq!(run.warnings, None, "nobody knows of any, which is not to have had none");
+        assert_eq!((run.boot_s, run.database_cpu_s, run.memory_bytes), (None, None, None));
     }
 }

@@ -45,6 +45,8 @@ pub struct Capabilities {
     pub keeps_real_time_order: bool,
     /// Whether reads can be sent to replicas.
     pub reads_from_replicas: bool,
+    /// Whether each node answers reads from its own copy alone, so that what nodes hold can be compared.
+    pub answers_for_itself: bool,
     /// What may stand under `database.settings`.
     pub settings: SettingForm,
     /// The settings that limit its sessions; `None` where nothing does.
@@ -60,6 +62,8 @@ pub enum ClockTolerance {
     Any,
     /// So far.
     UpTo(Duration),
+    /// Something does, and its makers state no bound: what it is.
+    Unstated(&'static str),
 }
 
 /// The isolation a database claims for a transaction that asks for nothing special. Checks hold it to this.
@@ -348,6 +352,16 @@ mod tests {
         assert!(
             Understands::Volume("rawio").workload("rawio") && !Understands::Volume("rawio").workload("kv")
         );
+    }
+
+    #[test]
+    fn every_engine_that_ships_says_what_it_tolerates_of_a_clock() {
+        let silent: Vec<&str> = engines()
+            .iter()
+            .filter(|engine| engine.clock_tolerance.is_none())
+            .map(|engine| engine.name)
+            .collect();
+        assert!(silent.is_empty(), "{silent:?}");
     }
 
     #[test]

@@ -129,9 +129,7 @@ impl Protocol {
     #[must_use]
     pub fn understands(self) -> Understands {
         match self {
-            Protocol::Postgres => Understands::Sql,
-            // It makes its tables as PostgreSQL has them.
-            Protocol::PostgresCompatible => Understands::SqlBut(&["tpcc"]),
+            Protocol::Postgres | Protocol::PostgresCompatible => Understands::Sql,
             // Its statements pass arrays, which MySQL has not.
             Protocol::Mysql => Understands::SqlBut(&["tpcc"]),
             // The same, and a script's results have names, which the lines of a program have not.
@@ -146,6 +144,12 @@ impl Protocol {
     #[must_use]
     pub fn has_consistency_levels(self) -> bool {
         self == Protocol::Cql
+    }
+
+    /// Whether the node that is read in the end must first carry out what its group acknowledged before the others had it.
+    #[must_use]
+    pub fn catches_up_before_final_read(self) -> bool {
+        self == Protocol::Mysql
     }
 
     /// Workloads of which some transactions, or some requests of each, are one that reads and one that writes, and some only

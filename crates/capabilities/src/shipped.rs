@@ -50,6 +50,7 @@ static POSTGRES: Capabilities = Capabilities {
     // Its documentation promises no order in time.
     keeps_real_time_order: false,
     reads_from_replicas: true,
+    answers_for_itself: true,
     settings: SettingForm::Names(SettingNames {
         signs: &['_', '.'],
         help: "a setting's name is made of up to 100 small letters, digits, `_` and `.`, as in shared_buffers",
@@ -91,6 +92,7 @@ static CONTROL: Capabilities = Capabilities {
     has_isolation_levels: false,
     keeps_real_time_order: true,
     reads_from_replicas: false,
+    answers_for_itself: false,
     settings: SettingForm::OneOf {
         name: "flaw",
         values: &[
@@ -126,6 +128,7 @@ static NONE: Capabilities = Capabilities {
     has_isolation_levels: false,
     keeps_real_time_order: false,
     reads_from_replicas: false,
+    answers_for_itself: false,
     settings: SettingForm::Nothing,
     session_limit: None,
     file: None,

@@ -99,8 +99,7 @@ impl Onlooker {
         if !over.load(Ordering::Acquire) {
             add(self.look("with the fault", &self.vm, || self.wrong(wrong), Some(wrong.shift)));
             if self.corrections() != before.corrections {
-                let what =
-                    "the node's time service corrected the clock before anybody had looked at it".to_owned();
+                let what = "the node's time service corrected the clock before it was measured".to_owned();
                 add(Receipt { verdict: Verdict::Unknown, evidence: vec![what] });
             }
         }

@@ -45,8 +45,7 @@ impl Goes {
             Goes::Lags { by_ns } => Some(Ok(by_ns)),
             // The phase ended first: whoever set it right did not know whether anybody had looked.
             Goes::SetRight => {
-                let what =
-                    "the guest's clock was set right before anybody saw it lag: give the phase more time";
+                let what = "the guest clock was corrected before its lag was measured: lengthen the phase";
                 Some(Err(Receipt { verdict: Verdict::Unknown, evidence: vec![what.to_owned()] }))
             }
             Goes::Right | Goes::StandsStill { .. } => None,
@@ -136,7 +135,7 @@ mod tests {
         assert_eq!(Goes::Lags { by_ns: 5 }.lag_to_see(), Some(Ok(5)));
         let doubt = Goes::SetRight.lag_to_see().and_then(Result::err).expect("a doubt");
         assert_eq!(doubt.verdict, Verdict::Unknown);
-        assert!(doubt.evidence[0].contains("give the phase more time"), "{doubt:?}");
+        assert!(doubt.evidence[0].contains("lengthen the phase"), "{doubt:?}");
         assert_eq!(Goes::Right.lag_to_see(), None);
     }
 }

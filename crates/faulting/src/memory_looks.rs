@@ -45,7 +45,7 @@ fn receipt(verdict: Verdict, what: String) -> Receipt {
 fn size(bytes: u64) -> String {
     match bytes {
         // More than any machine has: the kernel's word for no limit.
-        NO_LIMIT.. => "all it wants".to_owned(),
+        NO_LIMIT.. => "none".to_owned(),
         bytes => approximate_size(bytes as f64),
     }
 }
@@ -77,7 +77,7 @@ impl Squeezed {
         if now.limit_bytes > self.left_bytes {
             let asked = size(self.left_bytes);
             let what =
-                format!("{node} may use {limit} after {after_s:.1} s; a limit of {asked} was requested");
+                format!("after {after_s:.1} s the memory limit of {node} is {limit}; {asked} was requested");
             return receipt(Verdict::Unknown, what);
         }
         if now.times_at_limit <= began.times_at_limit {
@@ -96,7 +96,7 @@ impl Squeezed {
         };
         // A node that was booted again counts from nothing in a group of the same name.
         if ended.times_at_limit < began.times_at_limit || ended.killed < began.killed {
-            return receipt(Verdict::Unknown, format!("the counts of {node} began again meanwhile"));
+            return receipt(Verdict::Unknown, format!("the memory counters of {node} were reset meanwhile"));
         }
         let (times, killed) = (ended.times_at_limit - began.times_at_limit, ended.killed - began.killed);
         let what = format!(
@@ -140,7 +140,7 @@ impl Squeezed {
     fn wait_for_answer(&self, answers: Option<impl Fn() -> bool>, patience: Duration) -> (Verdict, String) {
         let node = &self.node;
         let Some(answers) = answers else {
-            let what = format!("no client stands anywhere, so whether {node} answers could not be seen");
+            let what = format!("there is no client to probe {node}, so whether it answers is unknown");
             return (Verdict::Unknown, what);
         };
         let started = Instant::now();
@@ -161,14 +161,14 @@ impl Squeezed {
             return receipt(Verdict::Unknown, what);
         };
         let times = ended.times_at_limit.saturating_sub(began.times_at_limit);
-        let what = format!("afterwards {node} uses {} and met no limit", size(ended.used_bytes));
+        let what = format!("after healing {node} uses {} and hit no limit", size(ended.used_bytes));
         match () {
             () if times > 0 => {
-                receipt(Verdict::Fail, format!("afterwards {node} met a limit of its memory {times} times"))
+                receipt(Verdict::Fail, format!("{node} still hit a memory limit {times} times after healing"))
             }
             () if ended.limit_bytes < self.limit_before_bytes => {
                 let left = size(ended.limit_bytes);
-                receipt(Verdict::Fail, format!("afterwards {node} still may use no more than {left}"))
+                receipt(Verdict::Fail, format!("after healing {node} is still limited to {left}"))
             }
             () => receipt(Verdict::Pass, what),
         }
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(judged(None).verdict, Verdict::Unknown);
         let half_way = judged(meter(80, 80, 9, 0));
         assert_eq!(half_way.verdict, Verdict::Unknown, "{half_way:?}");
-        assert!(half_way.evidence[0].starts_with("n1 may use "), "{half_way:?}");
+        assert!(half_way.evidence[0].contains("the memory limit of n1 is "), "{half_way:?}");
     }
 
     #[test]

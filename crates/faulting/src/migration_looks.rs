@@ -368,8 +368,8 @@ fn judge_silence(
         Some(Ok((0, _))) => (
             Verdict::Unknown,
             format!(
-                "no answer to an echo request from {place} was waited for during the stun: the machine is too busy, or `stun` is \
-                 too short"
+                "no echo request from {place} reached its timeout during the stun: the machine is too busy, \
+                 or `stun` is too short"
             ),
         ),
         Some(Ok(_)) if !answered_before => {

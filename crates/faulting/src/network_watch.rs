@@ -199,7 +199,7 @@ impl Watched {
         }
         if !is(&self.is_told) {
             receipt.verdict = receipt.verdict.and(Verdict::Unknown);
-            receipt.evidence.push("whoever was to look whether it took effect has ended".to_owned());
+            receipt.evidence.push("the effect probe ended early".to_owned());
         }
         receipt
     }

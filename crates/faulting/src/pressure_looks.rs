@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use history::{Receipt, Verdict};
-use lab::accounting::cpu_time_by_pid_namespace;
+use lab::accounting::use_by_pid_namespace;
 use platform::Vm;
 
 /// Between two looks for the first time that the node is held up.
@@ -49,7 +49,7 @@ impl Meter {
     pub(crate) fn read(vm: &Vm) -> Option<Meter> {
         let pid_namespace = vm.pid_namespace()?;
         let held = vm.held_up()?;
-        let used = *cpu_time_by_pid_namespace().ok()?.get(&pid_namespace)?;
+        let used = use_by_pid_namespace().ok()?.get(&pid_namespace)?.cpu;
         let (held_up, held_up_for, limit) = (held.periods, held.time, vm.held_to_processors());
         Some(Meter { at: Instant::now(), pid_namespace, used, held_up, held_up_for, limit })
     }
@@ -136,9 +136,11 @@ impl Pressed {
         match () {
             () if time < LEAST => receipt(Verdict::Unknown, format!("{what}; too short to judge")),
             () if used > self.left * ABOVE + ABOVE_PROCESSORS => receipt(Verdict::Fail, what),
-            () if times == 0 => receipt(Verdict::Unknown, format!("{what}: it never needed more")),
+            () if times == 0 => {
+                receipt(Verdict::Unknown, format!("{what}: the node never used its full share"))
+            }
             () if !self.is_limit_of(began) || !self.is_limit_of(ended) => {
-                receipt(Verdict::Unknown, format!("{what}, which did not hold it to that"))
+                receipt(Verdict::Unknown, format!("{what}; the fault's limit was not in force all the time"))
             }
             () => receipt(Verdict::Pass, what),
         }
@@ -186,17 +188,17 @@ impl Pressed {
             () if used > self.left * ABOVE + ABOVE_PROCESSORS => receipt(Verdict::Pass, what),
             // Steady work may fit into a limit that is still there.
             () if self.is_limit_of(ended) => {
-                receipt(Verdict::Fail, format!("{what}; it still has no more than the fault left to it"))
+                receipt(Verdict::Fail, format!("{what}; the limit is still in force"))
             }
             () if times > 0 && ended.limit.is_some() => {
-                receipt(Verdict::Unknown, format!("{what}, which a limit of its own may have done"))
+                receipt(Verdict::Unknown, format!("{what}, possibly by its own limit"))
             }
             () if times > 0 => receipt(Verdict::Fail, what),
             () if due >= DUE_MIN => {
                 receipt(Verdict::Pass, format!("{what}; at the fault's rate it would be {due:.0} times"))
             }
             () => {
-                let told = "too little to show that the pressure has gone; keep a load on it after the fault";
+                let told = "too little work to show that the pressure ended; keep a load on it afterwards";
                 receipt(Verdict::Unknown, format!("{what}: {told}"))
             }
         }

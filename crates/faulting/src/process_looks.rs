@@ -192,7 +192,7 @@ impl Onlooker {
     pub(crate) fn look_at_the_dead(&self, before: &Before) -> Receipt {
         if self.vm.pid_namespace() != before.pid_namespace {
             let what = format!(
-                "{} was switched off meanwhile, so whether they stayed dead until then was not seen",
+                "{} was switched off meanwhile; whether they stayed dead until then is unknown",
                 self.node()
             );
             return Receipt { verdict: Verdict::Unknown, evidence: vec![what] };

@@ -26,6 +26,7 @@ pub use members::MemberError;
 pub use objects::{Container, Endpoints, Node, ObjectError, Pod, PodPhase, Volume};
 pub use permit::{Act, Grant, Need, Scope};
 pub use phases::{Phase, Step, told};
+pub use process::last_lines;
 pub use roles::{Account, Roles};
 pub use sightings::{Change, Kind, Seen, Sighting};
 pub use watch::Watch;

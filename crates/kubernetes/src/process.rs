@@ -134,7 +134,7 @@ impl Drop for Running {
 }
 
 /// The last lines that say something, in one.
-pub(crate) fn last_lines(text: &str) -> String {
+pub fn last_lines(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut last: Vec<&str> = lines.rev().take(LAST_LINES).collect();
     last.reverse();

@@ -131,7 +131,7 @@ impl OnNode<'_> {
             node: self.node.name().to_owned(),
             program: format!("{name} {}", arguments.join(" ")),
             status: finished.status,
-            said: last_lines(&finished.stderr),
+            said: kubernetes::last_lines(&finished.stderr),
         })
     }
 
@@ -201,10 +201,4 @@ impl OnNode<'_> {
 /// What the log of a part is called on its node.
 fn log_of(program: &str) -> String {
     format!("{program}.log")
-}
-
-/// The last of what a program said, in one line.
-fn last_lines(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(4)..].join(" | ")
 }

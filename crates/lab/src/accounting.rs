@@ -1,31 +1,61 @@
-//! CPU time by PID namespace, from `/proc`: works with and without control groups, as root and not.
+//! CPU time and memory by PID namespace, from `/proc`: works with and without control groups, as root and not.
 //!
 //! A process's own time and that of its descendants which were waited for add up to everything a node has used:
-//! orphans come to the node's init, which reaps them. Sources: proc_pid_stat(5).
+//! orphans come to the node's init, which reaps them. Sources: proc_pid_stat(5), proc_pid_statm(5).
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-/// CPU time used so far in each PID namespace, by the namespace's inode.
+use nix::unistd::{SysconfVar, sysconf};
+
+/// What the processes of a PID namespace have used, and what they hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NamespaceUse {
+    /// CPU time so far.
+    pub cpu: Duration,
+    private_bytes: u64,
+    shared_bytes: u64,
+}
+
+impl NamespaceUse {
+    /// Memory: what each process has for itself, and the largest part that one of them has of files and shared memory. Of
+    /// several processes these parts are mostly the same pages, which a sum would count again for each.
+    #[must_use]
+    pub fn memory_bytes(self) -> u64 {
+        self.private_bytes + self.shared_bytes
+    }
+
+    fn add_memory(&mut self, (private_bytes, shared_bytes): (u64, u64)) {
+        self.private_bytes += private_bytes;
+        self.shared_bytes = self.shared_bytes.max(shared_bytes);
+    }
+}
+
+/// CPU time used so far and memory held now in each PID namespace, by the namespace's inode.
 ///
 /// # Errors
 /// When `/proc` cannot be listed.
-pub fn cpu_time_by_pid_namespace() -> io::Result<BTreeMap<u64, Duration>> {
-    let ticks_per_s = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK)?.unwrap_or(100).unsigned_abs();
-    let mut used = BTreeMap::<u64, Duration>::new();
+pub fn use_by_pid_namespace() -> io::Result<BTreeMap<u64, NamespaceUse>> {
+    let ticks_per_s = sysconf(SysconfVar::CLK_TCK)?.unwrap_or(100).unsigned_abs();
+    let page_bytes = sysconf(SysconfVar::PAGE_SIZE)?.unwrap_or(4096).unsigned_abs();
+    let mut used = BTreeMap::<u64, NamespaceUse>::new();
     for entry in std::fs::read_dir("/proc")? {
         let entry = entry?;
         if entry.file_name().to_str().is_none_or(|name| !name.bytes().all(|byte| byte.is_ascii_digit())) {
             continue;
         }
+        let folder = entry.path();
         // A process that ends while we look is in its parent's figures from then on.
-        let Ok(namespace) = std::fs::metadata(entry.path().join("ns/pid")) else { continue };
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-        if let Some(ticks) = ticks_in(&stat) {
-            *used.entry(namespace.ino()).or_default() +=
-                Duration::from_nanos(ticks * (1_000_000_000 / ticks_per_s));
+        let Ok(namespace) = std::fs::metadata(folder.join("ns/pid")) else { continue };
+        let Ok(stat) = std::fs::read_to_string(folder.join("stat")) else { continue };
+        let Some(ticks) = ticks_in(&stat) else { continue };
+        let of_namespace = used.entry(namespace.ino()).or_default();
+        of_namespace.cpu += Duration::from_nanos(ticks * (1_000_000_000 / ticks_per_s));
+        let statm = std::fs::read_to_string(folder.join("statm")).unwrap_or_default();
+        if let Some((private, shared)) = pages_in(&statm) {
+            of_namespace.add_memory((private * page_bytes, shared * page_bytes));
         }
     }
     Ok(used)
@@ -38,6 +68,13 @@ fn ticks_in(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     // user, system, children's user, children's system: fields 14 to 17, of which the third is our first.
     fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// Pages of a process in memory, from its `/proc/PID/statm`: its own, and those of files and shared memory.
+fn pages_in(statm: &str) -> Option<(u64, u64)> {
+    let mut fields = statm.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().ok());
+    let (resident, shared) = (fields.next()??, fields.next()??);
+    Some((resident.saturating_sub(shared), shared))
 }
 
 /// CPU time of the calling process with all its threads.
@@ -90,5 +127,23 @@ mod tests {
     fn a_line_cut_short_gives_nothing() {
         assert_eq!(ticks_in("7 (a) S 1 7"), None);
         assert_eq!(ticks_in(""), None);
+    }
+
+    #[test]
+    fn memory_is_what_each_process_has_for_itself_and_the_largest_shared_part_once() {
+        assert_eq!(pages_in("900 50 20 3 0 40 0\n"), Some((30, 20)));
+        assert_eq!((pages_in("900 50"), pages_in("")), (None, None));
+        let mut held = NamespaceUse::default();
+        for process in [(30, 20), (5, 90), (1, 0)] {
+            held.add_memory(process);
+        }
+        assert_eq!(held.memory_bytes(), 36 + 90);
+    }
+
+    #[test]
+    fn this_process_is_found_with_its_time_and_its_memory() {
+        let namespace = std::fs::metadata("/proc/self/ns/pid").expect("a namespace").ino();
+        let used = use_by_pid_namespace().expect("read");
+        assert!(used[&namespace].memory_bytes() > 100_000, "{:?}", used[&namespace]);
     }
 }

@@ -39,6 +39,7 @@ pub mod node_groups;
 mod node_processes;
 mod orphans;
 pub mod patrol;
+pub mod planted_stall;
 pub mod probe;
 pub mod process_table;
 pub mod protocol;

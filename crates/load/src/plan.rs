@@ -121,6 +121,8 @@ pub struct Consistency {
     pub writes: Option<cql::Consistency>,
     /// Whose clock says which of two plain writes is the later one.
     pub timestamps: cql::Timestamps,
+    /// Whether each node has every row and can be asked for what it holds itself, so that nodes can be compared.
+    pub each_node_has_all: bool,
 }
 
 /// Why a load, a preparation or a final read could not do its job.
@@ -294,7 +296,7 @@ impl LoadPlan {
 
     /// The connector of the load's own clients, whose reads may go elsewhere.
     pub(crate) fn connector_of_clients(&self) -> Box<dyn Connector> {
-        if self.protocol == Protocol::Cql {
+        if self.protocol.has_consistency_levels() {
             return Box::new(CqlConnector::new(self.endpoints.clone(), self.cql_settings(self.timeout)));
         }
         if !self.protocol.has_readable_standbys() || self.reads == Reads::Leader {
@@ -339,6 +341,13 @@ impl LoadPlan {
         let reads = if self.workload.compares_and_sets() { Serial } else { All };
         let reads_otherwise = matches!(of_clients.writes, Quorum | All).then_some(Quorum);
         cql::Settings { replicas: Some(REPLICAS), reads, reads_otherwise, writes: All, ..of_clients }
+    }
+
+    /// A connector to one node, which answers reads from what it holds itself.
+    pub(crate) fn connector_of_node(&self, endpoint: &Endpoint) -> CqlConnector {
+        let reads = cql::Consistency::NodeLocal;
+        let settings = cql::Settings { reads, ..self.cql_settings(self.timeout) };
+        CqlConnector::new(vec![endpoint.clone()], settings)
     }
 
     fn redis_settings(&self) -> redis::Settings {

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use capabilities::Protocol;
 use client::reactor;
 use history::{Action, ErrorClass, Operation, Outcome};
 use workload::Ground;
@@ -140,7 +139,7 @@ pub fn final_read(
 
 /// What the workload reads in the end, from a node that has caught up.
 async fn read_the_end(plan: &LoadPlan, session: &mut Session) -> Result<Vec<Action>, SessionError> {
-    if plan.protocol == Protocol::Mysql {
+    if plan.protocol.catches_up_before_final_read() {
         catch_up(session).await?;
     }
     plan.workload.final_read(session).await

@@ -1,5 +1,5 @@
-//! What every replica holds in the end, each read for itself, once it has replayed what its leader had when the reading
-//! began. PostgreSQL only: its standbys say how far they are.
+//! What every replica holds in the end, each read for itself. A standby of PostgreSQL is read once it has replayed what its
+//! leader had when the reading began: it says how far it is. Where nobody leads, see `node_reads`.
 //!
 //! A replica that cannot be reached, does not follow or does not get that far in time leaves a read that failed, so that
 //! nobody takes its silence for agreement.
@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use client::postgres::PostgresClient;
 use client::reactor;
 use client::{Endpoint, Session, SqlSession};
-use history::{Action, Key, Operation, Outcome};
+use history::{Key, Operation};
 
 use crate::clock::Clock;
+use crate::node_reads::{self, register, told};
 use crate::plan::{LoadError, LoadPlan, OnThread};
-use crate::preparation::{Leader, gave_up, in_place, operations};
+use crate::preparation::{Leader, gave_up, in_place};
 
 /// Between two looks at how far a replica is.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -21,14 +22,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Whether a load's replicas can be compared in the end: the workload reads registers, and there is more than one node.
 #[must_use]
 pub fn are_compared(plan: &LoadPlan) -> bool {
-    plan.workload.compares_replicas() && plan.protocol.has_readable_standbys() && plan.endpoints.len() > 1
+    let answer = plan.protocol.has_readable_standbys() || node_reads::are_possible(plan);
+    plan.workload.compares_replicas() && answer && plan.endpoints.len() > 1
 }
 
-/// Reads every node, the leader first, each tried again for as long as `within`. Blocks. Call it after the load and its
-/// final read, while nobody writes.
+/// Reads every node, each tried again for as long as `within`. Blocks. Call it after the load, while nobody writes, and before
+/// its final read: that may mend what differs.
 ///
 /// # Errors
-/// When the plan cannot be carried out, or no leader answered in the time.
+/// When the plan cannot be carried out, or there is a leader and none answered in the time.
 pub fn replica_reads(
     plan: &LoadPlan,
     clock: &Clock,
@@ -36,27 +38,34 @@ pub fn replica_reads(
     within: Duration,
 ) -> Result<Vec<Operation>, LoadError> {
     in_place(plan, on_thread, |plan| async move {
-        let begun = Instant::now();
-        let (position, leader) = reactor::timeout(within, written_so_far(plan, within))
-            .await
-            .map_err(|_| gave_up(plan, "asking the leader how far it is", "no answer in time".to_owned()))?;
-        let mut read = Vec::new();
-        for endpoint in &plan.endpoints {
-            let follows = endpoint.node != leader;
-            let wanted = follows.then_some(position.as_str());
-            let invoked = Instant::now();
-            let left = within.saturating_sub(begun.elapsed());
-            let held = reactor::timeout(left, held_by(plan, endpoint, wanted, within)).await;
-            let (values, outcome) = match held {
-                Ok(Some(values)) => (values, Outcome::Ok),
-                Ok(None) | Err(_) => (Vec::new(), Outcome::Fail),
-            };
-            let action = Action::ReplicaRead { replica: endpoint.node.clone(), values, complete: true };
-            let told = operations(plan, clock, invoked, &endpoint.node, vec![action]);
-            read.extend(told.into_iter().map(|operation| Operation { outcome, ..operation }));
+        if node_reads::are_possible(plan) {
+            Ok(node_reads::node_reads(plan, clock, within).await)
+        } else {
+            behind_the_leader(plan, clock, within).await
         }
-        Ok(read)
     })
+}
+
+/// Reads the leader and its standbys.
+async fn behind_the_leader(
+    plan: &LoadPlan,
+    clock: &Clock,
+    within: Duration,
+) -> Result<Vec<Operation>, LoadError> {
+    let begun = Instant::now();
+    let (position, leader) = reactor::timeout(within, written_so_far(plan, within))
+        .await
+        .map_err(|_| gave_up(plan, "asking the leader how far it is", "no answer in time".to_owned()))?;
+    let mut read = Vec::new();
+    for endpoint in &plan.endpoints {
+        let follows = endpoint.node != leader;
+        let wanted = follows.then_some(position.as_str());
+        let invoked = Instant::now();
+        let left = within.saturating_sub(begun.elapsed());
+        let held = reactor::timeout(left, held_by(plan, endpoint, wanted, within)).await;
+        read.extend(told(plan, clock, invoked, endpoint, held.ok().flatten()));
+    }
+    Ok(read)
 }
 
 /// How far the leader's log is, and which node that is.
@@ -111,11 +120,4 @@ async fn is_as_far_as(
     );
     let rows = session.batch(&query).await?;
     Ok((rows.text(0, 0) == Some("true")).then(|| rows.text(0, 1) == Some("true")))
-}
-
-fn register(action: Action) -> Option<(Key, i64)> {
-    match action {
-        Action::RegisterRead { key, value } => Some((key, value?)),
-        _ => None,
-    }
 }

@@ -59,9 +59,7 @@ fn due_within(parts: &[Part], quiet: &Wait) -> Vec<Wait> {
     for wait in due {
         match joined.last_mut() {
             Some(last) if wait.from_s <= last.to_s => {
-                if wait.to_s >= last.to_s {
-                    last.is_open |= wait.is_open;
-                }
+                last.is_open |= wait.is_open && wait.to_s >= last.to_s;
                 last.to_s = last.to_s.max(wait.to_s);
             }
             _ => joined.push(wait),

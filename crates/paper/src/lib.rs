@@ -2,13 +2,14 @@
 //! report's figures beside this run's.
 //!
 //! Owns the way from a scenario to `model`'s terms and the network that a scenario asks for. Starts nothing; only
-//! `this_host` and `capacity` read files.
+//! `this_host`, `host_facts` and `capacity` read files.
 
 mod analysis;
 pub mod at_scale;
 pub mod capacity;
 mod commits;
 mod deployment;
+mod host_facts;
 mod needs;
 pub mod network;
 mod obstacles;
@@ -26,6 +27,7 @@ mod too_short;
 pub use analysis::{Analysis, analyse, practice_of_this_host};
 pub use commits::{CommitCost, NotComputed, PhaseCost};
 pub use deployment::nodes_in;
+pub use host_facts::facts_of_this_host;
 pub use needs::{Fits, Needs, fits, needs};
 pub use obstacles::{obstacles_in_words, rule_in_words};
 pub use prediction::{Evidence, add_predictions};
@@ -33,4 +35,5 @@ pub use reproduced::reproduced;
 pub use requested::{Narrowest, RequestedNetwork};
 pub use schedule::{JudgedFault, Judgement};
 pub use stranding::PlacementSurvey;
+pub use this_host::meminfo_kib;
 pub use too_short::TooShort;

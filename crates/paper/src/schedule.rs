@@ -3,6 +3,7 @@
 //! A target by role is every place it may turn out to be, a split of the nodes every way the seed may choose; the leader is
 //! the one of the start. What only makes the network or a disk worse is not judged, and said so.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -45,7 +46,7 @@ pub enum Judgement {
         outcome: Outcome,
     },
     /// Not judged on paper, and why.
-    NotOnPaper(&'static str),
+    NotOnPaper(Cow<'static, str>),
 }
 
 /// Everything that the schedule breaks, phase by phase.
@@ -69,19 +70,21 @@ pub(crate) fn planned(scenario: &Scenario, deployment: &Deployment) -> Vec<Judge
                 (Takes::Processes(action), _) => {
                     match struck_processes(action, to - from, (scenario, deployment)) {
                         Ok(choices) => worst(deployment, choices.into_iter()),
-                        Err(why) => Judgement::NotOnPaper(why),
+                        Err(why) => Judgement::NotOnPaper(why.into()),
                     }
                 }
                 (Takes::Time(action), _) => {
                     let off_ns = action.deviation.offset_ns_after(to - from).abs();
                     Judgement::NotOnPaper(time_is_wrong(off_ns / 1e9, scenario))
                 }
-                (Takes::Pause(action), _) => Judgement::NotOnPaper(moves(action, takes_over_after(scenario))),
+                (Takes::Pause(action), _) => {
+                    Judgement::NotOnPaper(moves(action, takes_over_after(scenario)).into())
+                }
                 (_, Some((_, judgement))) => judgement.clone(),
                 (_, None) => {
                     let judgement = match strikes(&fault.action, deployment) {
                         Ok(choices) => worst(deployment, choices.into_iter()),
-                        Err(why) => Judgement::NotOnPaper(why),
+                        Err(why) => Judgement::NotOnPaper(why.into()),
                     };
                     known.push((&fault.action, judgement.clone()));
                     judgement
@@ -165,7 +168,7 @@ fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -
     let judged = choices.map(|failures| (outcome(deployment, &failures), failures));
     judged
         .min_by_key(|(outcome, _)| *outcome)
-        .map_or(Judgement::NotOnPaper("it affects nothing in this site"), |(outcome, failures)| {
+        .map_or(Judgement::NotOnPaper("it affects nothing in this site".into()), |(outcome, failures)| {
             Judgement::Worst { failures, outcome }
         })
 }
@@ -182,10 +185,13 @@ fn lags(action: &FaultAction, phase: &str, scenario: &Scenario) -> Option<Judged
 }
 
 /// What to expect of a clock that is so far off, by what the engine says of clocks.
-fn time_is_wrong(off_s: f64, scenario: &Scenario) -> &'static str {
-    match scenario.database.engine.clock_tolerance {
+fn time_is_wrong(off_s: f64, scenario: &Scenario) -> Cow<'static, str> {
+    let expected = match scenario.database.engine.clock_tolerance {
         None => {
             "its clock is wrong, and the engine states no tolerance (`paper.clock-tolerance` of its file): leases and time stamps may be wrong"
+        }
+        Some(ClockTolerance::Unstated(what)) => {
+            return format!("its clock is wrong, and the engine's makers state no tolerance: {what}").into();
         }
         Some(ClockTolerance::Any) => {
             "its clock is wrong, and the engine does not depend on the time of day: no effect on clients expected"
@@ -196,7 +202,8 @@ fn time_is_wrong(off_s: f64, scenario: &Scenario) -> &'static str {
         Some(ClockTolerance::UpTo(_)) => {
             "its clock goes beyond the engine's tolerance: expect the node to give up, or leases and time stamps to be wrong"
         }
-    }
+    };
+    expected.into()
 }
 
 /// What to expect of a node that moves, where another takes a silent leader's place after that time.
@@ -410,7 +417,7 @@ mod tests {
                 Judgement::Worst { failures, .. } => {
                     failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
                 }
-                Judgement::NotOnPaper(why) => why.to_owned(),
+                Judgement::NotOnPaper(why) => why.into_owned(),
             };
             format!("{} {}: {words}", judged.phase, judged.what)
         };

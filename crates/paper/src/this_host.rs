@@ -15,7 +15,7 @@ pub fn machine_facts() -> MachineFacts {
     MachineFacts {
         transparent_huge_pages: text("/sys/kernel/mm/transparent_hugepage/enabled"),
         swappiness: sysctl("swappiness"),
-        swap_kib: meminfo("SwapTotal"),
+        swap_kib: meminfo_kib("SwapTotal"),
         overcommit_memory: sysctl("overcommit_memory"),
         zone_reclaim_mode: sysctl("zone_reclaim_mode"),
         numa_nodes: numbered("/sys/devices/system/node", "node").map(|nodes| nodes.len()),
@@ -26,7 +26,7 @@ pub fn machine_facts() -> MachineFacts {
         clock_error_us_max: clock.map(|(_, error_us)| error_us),
         precision_clock: numbered("/dev", "ptp").map(|devices| !devices.is_empty()),
         processors: std::thread::available_parallelism().ok().map(std::num::NonZero::get),
-        memory_kib: meminfo("MemTotal"),
+        memory_kib: meminfo_kib("MemTotal"),
         open_files_max: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
         map_count_max: sysctl("max_map_count"),
         disks: disks(),
@@ -44,9 +44,14 @@ fn number(path: &str) -> Option<u64> {
     text(path)?.parse().ok()
 }
 
-fn meminfo(name: &str) -> Option<u64> {
-    let all = text("/proc/meminfo")?;
-    let value = all.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+/// A field of `/proc/meminfo` (proc_meminfo(5)) in KiB; `None` where it cannot be read.
+#[must_use]
+pub fn meminfo_kib(field: &str) -> Option<u64> {
+    kib_of(field, &text("/proc/meminfo")?)
+}
+
+fn kib_of(field: &str, meminfo: &str) -> Option<u64> {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse().ok()
 }
 
@@ -109,6 +114,12 @@ fn disks() -> Option<Vec<DiskFacts>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_of_memory_is_read_in_kib() {
+        let meminfo = "MemTotalOther: 1 kB\nMemTotal:       16 kB\n";
+        assert_eq!((kib_of("MemTotal", meminfo), kib_of("MemTotal", "nothing")), (Some(16), None));
+    }
 
     #[test]
     fn any_linux_machine_tells_its_memory_processors_limits_and_clock() {

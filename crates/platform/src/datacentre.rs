@@ -18,6 +18,7 @@ use disk::SnapshotError;
 use engine::{Engine, Node};
 use fabric::{Fabric, FabricError, PortId};
 use faults::{Lie, Planted};
+use lab::accounting::NamespaceUse;
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
@@ -513,18 +514,20 @@ impl Datacentre {
     /// # Errors
     /// When `/proc` cannot be read.
     pub fn cpu_of_vms(&self) -> std::io::Result<Duration> {
-        Ok(self.cpu_by_vm()?.into_iter().sum())
+        Ok(self.use_by_vm()?.into_iter().map(|used| used.cpu).sum())
     }
 
-    /// CPU time of each VM so far.
+    /// What the processes of each VM have used so far, earlier boots included, and what they hold now.
     ///
     /// # Errors
     /// When `/proc` cannot be read.
-    pub fn cpu_by_vm(&self) -> std::io::Result<Vec<Duration>> {
-        let by_namespace = lab::accounting::cpu_time_by_pid_namespace()?;
+    pub fn use_by_vm(&self) -> std::io::Result<Vec<NamespaceUse>> {
+        let by_namespace = lab::accounting::use_by_pid_namespace()?;
         let of = |vm: &Arc<Vm>| {
             let live = vm.pid_namespace().and_then(|namespace| by_namespace.get(&namespace)).copied();
-            vm.cpu_of_past_boots() + live.unwrap_or_default()
+            let mut used = live.unwrap_or_default();
+            used.cpu += vm.cpu_of_past_boots();
+            used
         };
         Ok(self.vms.iter().map(of).collect())
     }

@@ -1,5 +1,5 @@
 //! The pretend datacentre and the virtualisation platform on it: hosts, VMs, client places, and what the platform does when
-//! a host or a volume is lost and when it returns.
+//! a host or a volume is lost and when it returns; and whether this machine has room for it all.
 //!
 //! Owns who stands where and who has power. The policy is a pure core: `decisions` says what is done, the crate `placement`
 //! where. Breaks nothing itself;
@@ -24,6 +24,7 @@ mod processes_left;
 mod promotion;
 mod reasons;
 mod rollbacks;
+pub mod room;
 mod starting;
 mod time_service;
 mod vm;

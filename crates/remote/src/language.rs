@@ -69,16 +69,16 @@ pub(crate) static COMMAND_FILE: Fields = plain(
     &[
         required("fault", Shape::Name, "the fault's name"),
         required("summary", Shape::Text, "what it does, in one line"),
-        required("written-for", Shape::Map(&WRITTEN_FOR), "the tool that its commands are of"),
+        required("written-for", Shape::Map(&WRITTEN_FOR), "the tool that the commands use"),
         optional(
             "lasts",
             Shape::Flag,
-            "whether it stands until it is undone (default); `false` for what is over at once, as a kill",
+            "whether it lasts until it is undone (default); `false` for what is over at once, such as a kill",
         ),
         optional(
             "parameters",
             Shape::Named(&Shape::Map(&PARAMETER)),
-            "what a user says of it; each is a name in braces in the commands",
+            "values that the user supplies; each is a name in braces in the commands",
         ),
         required(
             "do",

@@ -109,13 +109,11 @@ impl fmt::Display for Doubt {
         match self {
             Doubt::StrikeFailed(claim) => write!(f, "the strike failed: {claim}"),
             Doubt::DoesNotStand(seen) => write!(f, "the fault does not stand: {seen}"),
-            Doubt::GoneWhileStanding => f.write_str(
-                "what should show that the fault is gone says so while it stands, so it shows nothing",
-            ),
+            Doubt::GoneWhileStanding => f.write_str("the `gone` check passes while the fault is active"),
             Doubt::UndoFailed(claim) => write!(f, "the undoing failed: {claim}"),
             Doubt::StillStands(seen) => write!(f, "the fault still stands: {seen}"),
             Doubt::NotSeen(When::During, seen) => write!(f, "the fault was not observed: {seen}"),
-            Doubt::NotSeen(When::After, seen) => write!(f, "nobody saw whether the fault is gone: {seen}"),
+            Doubt::NotSeen(When::After, seen) => write!(f, "healing was not observed: {seen}"),
             Doubt::Timer(end) => end.fmt(f),
             Doubt::TimerNotDisarmed(words) => write!(f, "the timer may still be armed: {words}"),
             Doubt::Journal(words) => write!(f, "the journal: {words}"),

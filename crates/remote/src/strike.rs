@@ -183,13 +183,13 @@ fn baseline(
         |when: String| StrikeError::NoBaseline { fault: fault.name.clone(), host: host.to_owned(), when };
     let gone = until(patience.stands, || look(transport, &fault.gone, &[]));
     if let Some(seen) = gone.iter().find(|seen| answer(std::slice::from_ref(seen)) != Answer::Yes) {
-        return Err(no_baseline(format!("the machine does not look as without the fault: {seen}")));
+        return Err(no_baseline(format!("the machine is not in its normal state: {seen}")));
     }
     let stands = look(transport, &fault.stands, &[]);
     match answer(&stands) {
         Answer::No => Ok(stands),
-        Answer::Yes => Err(no_baseline("what should show that the fault stands shows it already".to_owned())),
-        Answer::Open => Err(no_baseline("what should show that the fault stands cannot be asked".to_owned())),
+        Answer::Yes => Err(no_baseline("the fault's check already passes".to_owned())),
+        Answer::Open => Err(no_baseline("the fault's check did not run".to_owned())),
     }
 }
 

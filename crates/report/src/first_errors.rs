@@ -23,7 +23,7 @@ pub(crate) fn hint(error: &FirstError) -> Option<&'static str> {
             "A column is missing: the tables belong to another workload. Recreate them with --prepare."
         }
         "23505" | "1062" => {
-            "The row is there already: the tables hold an earlier load's rows. Make them anew with --prepare."
+            "The row already exists: the tables hold an earlier load's rows. Recreate them with --prepare."
         }
         "28P01" | "28000" => "The server refuses this user: check user, password and pg_hba.conf.",
         "1045" => {

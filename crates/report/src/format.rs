@@ -143,11 +143,11 @@ pub fn counted(value: u64, singular: &str, plural: &str) -> String {
     format!("{} {}", count(value), if value == 1 { singular } else { plural })
 }
 
-/// A fault by its kind and its target, with a word between them. A disk's target says already that it is one.
+/// A fault by its kind and its target, with a word between them.
 pub(crate) fn fault(kind: &str, between: &str, target: &str) -> String {
-    match target.strip_prefix(kind) {
-        Some(rest) if rest.starts_with(' ') => target.to_owned(),
-        _ => format!("{kind}{between}{target}"),
+    match results::target_says_kind(kind, target) {
+        true => target.to_owned(),
+        false => format!("{kind}{between}{target}"),
     }
 }
 

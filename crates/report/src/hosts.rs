@@ -1,4 +1,4 @@
-//! What the hosts did over time: the processors that their nodes used, and what their disks made durable.
+//! What the hosts did over time: the processors that their nodes used, the memory that they held, and what their disks made durable.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +25,11 @@ pub(crate) fn section(run: &RunDirectory) -> String {
             curves(&run.hosts, until, |row| row.processors),
         ),
         figure(
+            ("memory", "Memory", "held by the processes of each host's nodes"),
+            bytes,
+            curves(&run.hosts, until, |row| row.memory_bytes.unwrap_or(0) as f64),
+        ),
+        figure(
             ("durable", "Written to disk", "what syncs made durable on each host's disks, a second"),
             bytes_per_s,
             curves(&run.hosts, until, |row| row.durable_bytes as f64),
@@ -49,12 +54,16 @@ pub(crate) fn section(run: &RunDirectory) -> String {
     html
 }
 
-/// In the unit that keeps small rates apart: on an idle disk all of an axis would be `0.0 MB/s`.
 fn bytes_per_s(value: f64) -> String {
+    format!("{}/s", bytes(value))
+}
+
+/// In the unit that keeps small values apart: on an idle disk all of an axis would be `0.0 MB/s`.
+fn bytes(value: f64) -> String {
     let (scaled, unit) = match value {
-        value if value < 999.5 => return format!("{value:.0} B/s"),
-        value if value < 999_950.0 => (value / 1e3, "kB/s"),
-        value => (value / 1e6, "MB/s"),
+        value if value < 999.5 => return format!("{value:.0} B"),
+        value if value < 999_950.0 => (value / 1e3, "kB"),
+        value => (value / 1e6, "MB"),
     };
     let written = format!("{scaled:.1}");
     format!("{} {unit}", written.trim_end_matches(".0"))
@@ -103,7 +112,15 @@ mod tests {
     use super::*;
 
     fn row(second: u64, host: &str, processors: f64) -> HostRow {
-        HostRow { second, host: host.to_owned(), processors, read_bytes: 0, durable_bytes: 0, syncs: 0 }
+        HostRow {
+            second,
+            host: host.to_owned(),
+            processors,
+            read_bytes: 0,
+            durable_bytes: 0,
+            syncs: 0,
+            memory_bytes: None,
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use history::{EventKind, PhaseFacts};
 
 use crate::format;
 use results::RunDirectory;
-use results::{FaultLoadResult, RunResult, VolumeResult};
+use results::{FaultLoadResult, FaultResult, RunResult, VolumeResult};
 
 /// No more moments than this are marked in a chart; all of them are in the list of events.
 const MOST_MOMENTS: usize = 24;
@@ -87,7 +87,7 @@ pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
             // The target names the command file.
             true => fault.target.clone(),
             false if fault.hits.is_empty() => format!("{} {}", fault.kind, fault.target),
-            false => format!("{} {}", fault.kind, places(&fault.hits)),
+            false => format!("{} {}", fault.kind, places(fault)),
         },
         took_effect: fault.took_effect_s.is_some(),
     });
@@ -100,14 +100,14 @@ pub(crate) fn of(run: &RunDirectory, recorded_until_s: f64) -> Marks {
 }
 
 /// What a fault hit, short: both directions of a way are one.
-fn places(hits: &[String]) -> String {
-    if let [one, other] = hits
-        && let (Some((from, to)), Some(back)) = (one.split_once(" -> "), other.split_once(" -> "))
+fn places(fault: &FaultResult) -> String {
+    let ways: Vec<_> = fault.ways().collect();
+    if let [(from, to), back] = ways[..]
         && back == (to, from)
     {
         return format!("{from} <-> {to}");
     }
-    format::listed(hits)
+    format::listed(&fault.hits)
 }
 
 /// Where the lab stood still, volumes whose components catch up, and the longest interruption of each load after each fault.

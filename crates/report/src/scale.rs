@@ -57,7 +57,6 @@ impl Scale {
         }
     }
 
-    /// Whether the scale is logarithmic.
     pub(crate) fn is_logarithmic(self) -> bool {
         matches!(self, Scale::Logarithmic { .. })
     }

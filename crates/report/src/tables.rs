@@ -411,7 +411,7 @@ fn errors_by_operation(load: &LoadResult) -> String {
         return String::new();
     }
     let mut html = "<div class=\"scroll\"><table class=\"operation-errors\"><thead><tr><th>Operation<th class=\"n\">Succeeded\
-                    <th class=\"errors\">Errors<th class=\"errors\">of which without a definite answer\
+                    <th class=\"errors\">Errors<th class=\"errors\">Without a definite answer\
                     <th class=\"n\">Retried</tr></thead><tbody>"
         .to_owned();
     for (name, operation) in rows {

@@ -11,7 +11,7 @@ use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
 use crate::by_second::{self, LoadSeconds};
-use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult};
+use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult, new_leader_s};
 use crate::lab::{FailedRollbackResult, InterferenceResult, LabResult, WarningResult};
 use crate::load::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 use crate::run::{CheckResult, RunResult};
@@ -73,7 +73,7 @@ pub(crate) fn result(
     let recorded_until_s = by_second::recorded_until(&loads) as f64;
     let phases = phases(events, recorded_until_s);
     result.loads = result.facts.loads.iter().map(|load| load_result(load, &phases, rows)).collect();
-    result.faults = faults(events, &result.facts.loads);
+    result.faults = faults(events, &result.facts);
     if !is_timeline_damaged {
         consequences(&mut result.faults, &loads, &phases, recorded_until_s);
     }
@@ -187,7 +187,7 @@ fn phase_result(load: &LoadFacts, phase: &PhaseFacts, rows: &[TimelineRow]) -> P
 }
 
 /// Faults by number, from the events about them.
-fn faults(events: &[Event], loads: &[LoadFacts]) -> Vec<FaultResult> {
+fn faults(events: &[Event], facts: &RunFacts) -> Vec<FaultResult> {
     let mut faults: BTreeMap<FaultId, FaultResult> = BTreeMap::new();
     let mut answered: BTreeMap<FaultId, BTreeMap<&str, f64>> = BTreeMap::new();
     for event in events {
@@ -222,10 +222,16 @@ fn faults(events: &[Event], loads: &[LoadFacts]) -> Vec<FaultResult> {
         }
     }
     for (number, fault) in &mut faults {
-        let of_loads = loads.iter().map(|load| answered.get(number)?.get(load.name.as_str()).copied());
+        let of_loads = facts.loads.iter().map(|load| answered.get(number)?.get(load.name.as_str()).copied());
         // A load that had no success yet may be the slowest.
         let all = of_loads.collect::<Option<Vec<f64>>>().unwrap_or_default();
         fault.recovery_s.first_success = all.into_iter().reduce(f64::max);
+    }
+    let asked_s: Vec<f64> = faults.values().map(|fault| fault.asked_s).collect();
+    for fault in faults.values_mut() {
+        let Some(effect_s) = fault.took_effect_s else { continue };
+        let next_s = asked_s.iter().copied().filter(|asked_s| *asked_s > effect_s).reduce(f64::min);
+        fault.new_leader_s = new_leader_s(facts, events, (effect_s, next_s.unwrap_or(f64::INFINITY)));
     }
     // A fault that was never seen to heal has only half its receipt.
     for fault in faults.values_mut().filter(|fault| fault.healed_s.is_none()) {

@@ -1,6 +1,6 @@
 //! What `result.json` says of a fault.
 
-use history::{Receipt, RecoveryStep, Verdict};
+use history::{Event, EventKind, Receipt, RecoveryStep, RunFacts, Verdict};
 use measure::recovery::{Incomparable, SUSTAINED_SECONDS_MIN};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,10 @@ pub struct FaultResult {
     pub interrupted: Option<bool>,
     /// Times to recover, of the load that took longest.
     pub recovery_s: RecoveryResult,
+    /// Seconds from its effect until the platform had made another node the leader, in the time that counts for this fault; absent
+    /// where it did not. Nodes that elect their leader themselves tell nobody when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_leader_s: Option<f64>,
     /// End of the time that counts for this fault: the next fault, or the end of the loads.
     #[serde(default)]
     pub charged_until_s: Option<f64>,
@@ -88,6 +92,7 @@ impl FaultResult {
             below_95_percent_s: None,
             interrupted: None,
             recovery_s: RecoveryResult::default(),
+            new_leader_s: None,
             charged_until_s: None,
             loads: Vec::new(),
             lost_operations: None,
@@ -109,6 +114,27 @@ impl FaultResult {
         let charged_s = self.charged_until_s? - self.took_effect_s?;
         Some((charged_s - SUSTAINED_SECONDS_MIN as f64).max(0.0))
     }
+}
+
+/// Whether a target as written begins with the fault's kind: that of a disk says that it is one.
+#[must_use]
+pub fn target_says_kind(kind: &str, target: &str) -> bool {
+    target.strip_prefix(kind).is_some_and(|rest| rest.starts_with(' '))
+}
+
+/// Seconds from `effect_s` until an event, before `end_s`, said that another node leads than before it.
+#[must_use]
+pub fn new_leader_s(facts: &RunFacts, events: &[Event], (effect_s, end_s): (f64, f64)) -> Option<f64> {
+    let leaders = || {
+        events.iter().filter_map(|event| match &event.kind {
+            EventKind::Leader { node } => Some((event.t_s, node.as_str())),
+            _ => None,
+        })
+    };
+    let first = facts.site.nodes.iter().find(|node| node.role == "leader").map(|node| node.name.as_str());
+    let before = leaders().rfind(|(t_s, _)| *t_s < effect_s).map(|(_, node)| node).or(first);
+    let mut after = leaders().filter(|(t_s, _)| (effect_s..end_s).contains(t_s));
+    after.find(|(_, node)| before != Some(*node)).map(|(t_s, _)| t_s - effect_s)
 }
 
 /// Times to recover, in seconds after the fault took effect; null when it never happened in the run.
@@ -168,7 +194,28 @@ pub struct FaultLoadResult {
 
 #[cfg(test)]
 mod tests {
+    use history::{NodeFacts, SiteFacts};
+
     use super::*;
+
+    #[test]
+    fn a_new_leader_is_another_node_than_before_the_fault_and_comes_in_its_time() {
+        let node = |name: &str, role: &str| NodeFacts {
+            name: name.to_owned(),
+            host: "dc1/a/h1".to_owned(),
+            address: "10.2.0.1".to_owned(),
+            role: role.to_owned(),
+        };
+        let nodes = vec![node("n1", "leader"), node("n2", "follower")];
+        let facts = RunFacts { site: SiteFacts { nodes, ..SiteFacts::default() }, ..RunFacts::default() };
+        let leads = |t_s, node: &str| Event { t_s, kind: EventKind::Leader { node: node.to_owned() } };
+        let events = [leads(13.5, "n2"), leads(20.0, "n2"), leads(34.0, "n1")];
+        let of = |effect_s, end_s| new_leader_s(&facts, &events, (effect_s, end_s));
+        assert_eq!(of(10.0, 30.0), Some(3.5));
+        assert_eq!(of(10.0, 13.0), None, "it came after the next fault");
+        assert_eq!(of(15.0, 30.0), None, "n2 led before");
+        assert_eq!(of(15.0, 40.0), Some(19.0));
+    }
 
     #[test]
     fn a_figure_is_read_as_it_was_written_to_the_last_digit() {

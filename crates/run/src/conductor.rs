@@ -8,18 +8,16 @@ use std::time::{Duration, Instant};
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
 use history::{EventKind, EventSink, FaultId, Operation, PhaseFacts};
-use load::{Clock, LoadCpu, LoadHandle};
+use load::{Clock, FINAL_READ_PATIENCE, LoadCpu, LoadHandle, PATIENCE_AFTER_A_MISS};
 use results::EndedEarly;
 use scenario::{Fault, Scenario};
 use verdict::Shown;
+use watch::{busy_since, busy_ticks};
 
 use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, append_to_history};
 use crate::directory::RunDirectory;
-use crate::final_read::{FINAL_READ_PATIENCE, PATIENCE_AFTER_A_MISS, final_read};
 use crate::lab_shown::lab_shown;
-use crate::load_end;
-use crate::muster;
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, TargetError, Underway};
 
@@ -99,11 +97,12 @@ impl Conductor<'_> {
         if interrupted.is_none() {
             append_to_history(self.directory, &self.read_the_end())?;
         }
-        let Found { watched, links, volumes, recoveries } = underway.finish();
+        let Found { watched, links, memory_bytes_max, volumes, recoveries } = underway.finish();
         let cpu_seconds = target.usage(&[], load_cpu).by_part();
         let run = storage::Run { facts: &self.prepared.facts, timeline: &recorded.timeline, ended_s };
         let lab = self.prepared.lab.as_ref();
-        let lab = lab.map(|lab| lab_shown(lab, self.scenario, (run, &volumes), under_load));
+        let cost = (under_load, memory_bytes_max);
+        let lab = lab.map(|lab| lab_shown(lab, self.scenario, (run, &volumes), cost));
         Ok(Shown {
             recorded,
             faults,
@@ -158,10 +157,10 @@ impl Conductor<'_> {
             loads
                 .iter()
                 .zip(&self.prepared.plans)
-                .filter_map(|(load, plan)| muster::missing(load, plan))
+                .filter_map(|(load, plan)| load::missing_clients(load, plan))
                 .collect()
         };
-        let missing = muster::await_clients(missing, |_, wait| {
+        let missing = load::await_clients(missing, |_, wait| {
             interrupted = wait_until(Instant::now() + wait, self.interrupts);
             interrupted.is_some()
         });
@@ -225,7 +224,7 @@ impl Conductor<'_> {
             match load.join() {
                 Ok(end) => used += end.cpu,
                 Err(error) => {
-                    ended_early.insert(plan.name.clone(), load_end::ended_early(&error));
+                    ended_early.insert(plan.name.clone(), verdict::ended_early(&error));
                 }
             }
         }
@@ -239,16 +238,17 @@ impl Conductor<'_> {
         }
         let mut patience = FINAL_READ_PATIENCE;
         for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
+            // Each by itself first: a read that several replicas answer may bring them into line.
+            if load::are_compared(plan) {
+                operations.extend(self.read_the_replicas(plan, load));
+            }
             self.chronicle.progress(format!("reading back what {} wrote", plan.name));
             let place = self.prepared.target().enter_place(load).map_err(|error| error.to_string());
-            let read = final_read(plan, &self.clock, place, patience);
+            let read = load::recorded_final_read(plan, &self.clock, place, patience);
             operations.extend(read.operations);
             if let Some(event) = read.missed {
                 patience = PATIENCE_AFTER_A_MISS;
                 self.chronicle.say(event);
-            }
-            if load::are_compared(plan) {
-                operations.extend(self.read_the_replicas(plan, load));
             }
         }
         operations
@@ -314,19 +314,6 @@ fn wait_and_take_up(
             return interrupted;
         }
     }
-}
-
-/// The machine's ticks so far, for [`busy_since`].
-pub(crate) fn busy_ticks() -> Option<(u64, u64)> {
-    lab::accounting::machine_busy_and_total_ticks().ok()
-}
-
-/// The busy share of the machine's processors since then.
-pub(crate) fn busy_since(earlier: Option<(u64, u64)>) -> Option<f64> {
-    let (busy_then, total_then) = earlier?;
-    let (busy, total) = busy_ticks()?;
-    let total = total.saturating_sub(total_then);
-    (total > 0).then(|| busy.saturating_sub(busy_then) as f64 / total as f64)
 }
 
 #[cfg(test)]

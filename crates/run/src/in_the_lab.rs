@@ -97,6 +97,7 @@ impl Target for Lab {
             links: Some(links),
             hosts: Some(hosts),
             carried: Vec::new(),
+            memory_bytes_max: None,
             volumes,
             chronicle: run.chronicle.clone(),
             captures: self.captures.clone(),
@@ -116,6 +117,7 @@ struct LabRun {
     links: Option<LinkWatch>,
     hosts: Option<HostWatch>,
     carried: Vec<LinkResult>,
+    memory_bytes_max: Option<u64>,
     volumes: VolumeWatch,
     chronicle: Arc<Chronicle>,
     captures: Arc<Captures>,
@@ -143,7 +145,7 @@ impl Underway for LabRun {
             self.carried = links.finish()?;
         }
         if let Some(hosts) = self.hosts.take() {
-            hosts.finish()?;
+            self.memory_bytes_max = hosts.finish()?;
         }
         Ok(())
     }
@@ -178,6 +180,12 @@ impl Underway for LabRun {
         let volumes = self.volumes.finish();
         // Also of nodes that were booted for their marks alone, and of boots that failed.
         self.platform.tell_failed_rollbacks();
-        Found { watched: self.watched, links: self.carried, volumes, ..Found::default() }
+        Found {
+            watched: self.watched,
+            links: self.carried,
+            memory_bytes_max: self.memory_bytes_max,
+            volumes,
+            ..Found::default()
+        }
     }
 }

@@ -12,7 +12,9 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use lab::janitor::Janitor;
+use platform::room;
 use scenario::Scenario;
+use scenario_files::{check_commands, check_workloads, permit, plan};
 use watch::captures;
 
 pub use self::error::LaunchError;
@@ -20,12 +22,8 @@ use self::installing::{driver, installation};
 pub use self::options::{Ended, Message, Options, Placement, Show};
 use self::relay::{Relayed, conclude, relay};
 use crate::directory::RunDirectory;
-use crate::engine_files::{self};
-use crate::external;
 use crate::kept_lab::KeptLab;
 use crate::orders::{InstallationOrders, Orders, VolumeOrders};
-use crate::preparation::check_workloads;
-use crate::room::{self};
 
 /// How long the control groups of a lab that has ended may take to be removed.
 const GROUPS_GONE_WITHIN: Duration = Duration::from_secs(5);
@@ -129,7 +127,7 @@ fn start(
     volumes: VolumeOrders,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<Start, LaunchError> {
-    let mut scenario = engine_files::plan(&options.source, &options.overrides, &options.folder)?.scenario;
+    let mut scenario = plan(&options.source, &options.overrides, &options.folder)?.scenario;
     check_workloads(&mut scenario, &options.folder).map_err(|error| {
         match error.rejection(&options.source, &options.overrides) {
             Some(rejection) => LaunchError::Rejected(Box::new(rejection)),
@@ -172,7 +170,7 @@ fn start(
         run_name: run_name(&timestamp, volumes),
         installation,
         driver,
-        machine: crate::machine::facts(),
+        machine: paper::facts_of_this_host(),
         prevent_faults: options.prevent_faults,
         planted: options.planted.clone(),
         keep: options.keep,
@@ -225,8 +223,8 @@ fn check_external(scenario: &mut Scenario, options: &Options) -> Result<(), Laun
             return Err(LaunchError::NeedsLab { option });
         }
     }
-    external::check_commands(scenario, &options.source, &options.overrides, &options.folder)?;
-    external::permit(scenario, options.confirmed.as_deref())?;
+    check_commands(scenario, &options.source, &options.overrides, &options.folder)?;
+    permit(scenario, options.confirmed.as_deref())?;
     Ok(())
 }
 

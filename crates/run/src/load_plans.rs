@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use engine::{Engine, EngineError, Node};
 use faults::{Lie, Planted};
-use load::{ClientProgram, Defects, Encryption, Endpoint, LoadPlan, Password, Step};
+use load::{ClientProgram, Defects, Encryption, Endpoint, LoadPlan, Password, Step, first_clients};
 use scenario::Scenario;
 use workload::{ConfigurationError, Workload};
-
-use crate::client_numbers::first_clients;
 
 /// The workload whose inserts can be dropped or invented.
 const LEDGER: &str = "ledger";
@@ -122,7 +120,7 @@ pub fn plans(
             wait: wait(scenario, load),
             spreads: scenario.database.engine.is_leaderless(),
             program: program(&load.name)?,
-            consistency: consistency(load),
+            consistency: consistency(load, &scenario.database),
             reads: match load.reads {
                 scenario::Reads::Leader => load::Reads::Leader,
                 scenario::Reads::Replicas => load::Reads::Replicas,
@@ -141,8 +139,8 @@ pub fn plans(
     scenario.loads.iter().zip(first_clients).enumerate().map(plan).collect()
 }
 
-/// By how many nodes a load's clients are to be answered.
-fn consistency(load: &scenario::Load) -> load::Consistency {
+/// By how many nodes a load's clients are to be answered, and whether each node can be compared with the others.
+fn consistency(load: &scenario::Load, database: &scenario::Database) -> load::Consistency {
     use client::cql::Consistency as Asked;
     use scenario::ConsistencyLevel as Level;
     let asked = |level| match level {
@@ -158,7 +156,13 @@ fn consistency(load: &scenario::Load) -> load::Consistency {
         scenario::Timestamps::Client => client::cql::Timestamps::Client,
         scenario::Timestamps::Coordinator => client::cql::Timestamps::Coordinator,
     };
-    load::Consistency { reads: reads.map(asked), writes: writes.map(asked), timestamps }
+    let is_on_all = usize::try_from(database.copies).is_ok_and(|copies| copies >= database.nodes.len());
+    load::Consistency {
+        reads: reads.map(asked),
+        writes: writes.map(asked),
+        timestamps,
+        each_node_has_all: database.engine.answers_for_itself && is_on_all,
+    }
 }
 
 /// How many replicas must have a write before it is acknowledged, where it is the client that sees to that.

@@ -10,17 +10,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use history::WARM_UP;
-use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts, Verdict};
-use load::{Batch, Clock, LoadPlan, OnThread, OpenLoop};
-use measure::{Doubt, Histogram, Timeline, warnings};
-use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
-use verdict::{checks_of, load_figures, mostly_errors, with_demand};
+use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts};
+use load::{Batch, Clock, FINAL_READ_PATIENCE, LoadPlan, MissingClients, OnThread, OpenLoop};
+use measure::{Histogram, Timeline};
+use results::{EndedEarly, RunResult, WarningResult};
+use verdict::LoadAlone;
 
 use crate::collector::{CollectorError, Files, append_to_history, recording};
 use crate::directory::{DirectoryError, RunDirectory};
-use crate::final_read::{FINAL_READ_PATIENCE, final_read};
-use crate::load_end;
-use crate::muster::{self, Missing};
 use crate::preparation::facts_of_load;
 
 /// How often an interruption is looked for while nothing else happens.
@@ -142,7 +139,7 @@ pub fn run_alone(
     let (sink, batches) = channel();
     let handle = load::start(plan.clone(), clock.clone(), here(), sink);
     let missing = let_clients_connect(&handle, plan, interrupted)?;
-    let ticks = crate::conductor::busy_ticks();
+    let ticks = watch::busy_ticks();
     clock.set_zero(Instant::now());
     let mut files = Files::create(&directory)?;
     let of_s = (asked.warm_up + asked.length).as_secs();
@@ -151,10 +148,10 @@ pub fn run_alone(
         record.take(batch, plan, of_s, &mut files, tell)
     })?;
     let ended_s = clock.seconds().unwrap_or(0.0).min(of_s as f64);
-    let busy_share = crate::conductor::busy_since(ticks);
+    let busy_share = watch::busy_since(ticks);
     let (cpu, ended_early) = match handle.join() {
         Ok(end) => (end.cpu.total(), None),
-        Err(error) => (Duration::ZERO, Some(load_end::ended_early(&error))),
+        Err(error) => (Duration::ZERO, Some(verdict::ended_early(&error))),
     };
     files.finish()?;
     if let Some(EndedEarly { why, .. }) = &ended_early {
@@ -163,17 +160,26 @@ pub fn run_alone(
     if asked.makes_tables && !was_interrupted {
         read_the_end(plan, &clock, &directory)?;
     }
-    let mut result = draw(asked, facts, &record, ended_s, cpu);
-    result.loads[0].ended_early = ended_early;
-    result.lab.warnings = doubts(asked, &record, &result.loads, busy_share);
-    result.lab.warnings.extend(missing.iter().map(|missing| WarningResult {
+    let told = missing.iter().map(|missing| WarningResult {
         what: missing.what(),
         remedy: "its first figures are from fewer clients than configured; use fewer clients".to_owned(),
-    }));
-    if asked.makes_tables && !was_interrupted {
-        result.checks = checks_of(&result, &asked.options, directory.path());
-    }
-    (result.verdict, result.reasons) = verdict(&result, asked.makes_tables, was_interrupted);
+    });
+    let alone = LoadAlone {
+        plan,
+        options: &asked.options,
+        warm_up: asked.warm_up,
+        makes_tables: asked.makes_tables,
+        was_interrupted,
+        ended_s,
+        ended_early,
+        cpu,
+        busy_share,
+        timeline: &record.timeline,
+        lateness: record.lateness.as_ref(),
+        waiting: record.waiting,
+        first_errors: &record.first_errors,
+    };
+    let result = alone.judged(facts, directory.path(), told.collect());
     write_event(&directory, &EventKind::RunEnded { verdict: result.verdict })?;
     let text = serde_json::to_string_pretty(&result).map_err(recording(directory.path()))?;
     directory.write("result.json", &format!("{text}\n"))?;
@@ -185,15 +191,15 @@ fn let_clients_connect(
     handle: &load::LoadHandle,
     plan: &LoadPlan,
     interrupted: &dyn Fn() -> bool,
-) -> Result<Vec<Missing>, StandaloneError> {
-    let missing = || muster::missing(handle, plan).into_iter().collect();
-    let missing = muster::await_clients(missing, |missing, wait| {
+) -> Result<Vec<MissingClients>, StandaloneError> {
+    let missing = || load::missing_clients(handle, plan).into_iter().collect();
+    let missing = load::await_clients(missing, |missing, wait| {
         std::thread::sleep(wait);
-        interrupted() || missing.iter().any(Missing::is_for_a_full_server)
+        interrupted() || missing.iter().any(MissingClients::is_for_a_full_server)
     });
     // Figures of fewer clients than were asked for would be those of another load.
     match missing.iter().find(|missing| missing.is_for_a_full_server()) {
-        Some(Missing { load, connected, clients, error: Some((_, error)) }) if !interrupted() => {
+        Some(MissingClients { load, connected, clients, error: Some((_, error)) }) if !interrupted() => {
             Err(StandaloneError::ServerIsFull {
                 load: load.clone(),
                 connected: *connected,
@@ -206,7 +212,7 @@ fn let_clients_connect(
 }
 
 fn read_the_end(plan: &LoadPlan, clock: &Clock, directory: &RunDirectory) -> Result<(), StandaloneError> {
-    let read = final_read(plan, clock, Ok(here()), FINAL_READ_PATIENCE);
+    let read = load::recorded_final_read(plan, clock, Ok(here()), FINAL_READ_PATIENCE);
     append_to_history(directory, &read.operations)?;
     read.missed.map_or(Ok(()), |event| write_event(directory, &event))
 }
@@ -305,7 +311,7 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
         engine: plan.protocol.name().to_owned(),
         engine_version,
         engine_settings: asked.options.clone(),
-        machine: crate::machine::facts(),
+        machine: paper::facts_of_this_host(),
         loads: vec![facts_of_load(
             &plan.name,
             &*plan.workload,
@@ -315,123 +321,5 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
         phases: phases(asked),
         is_external: true,
         ..RunFacts::default()
-    }
-}
-
-fn draw(asked: &Standalone, facts: RunFacts, record: &Record, ended_s: f64, cpu: Duration) -> RunResult {
-    let plan = &asked.plan;
-    let result_of = |phase: &PhaseFacts| {
-        let (from_s, to_s) = (phase.from_s, phase.to_s.min(ended_s));
-        let figures = record.timeline.summarize(&plan.name, from_s, to_s).unwrap_or_default();
-        let figures = load_figures(&figures, plan.workload.transaction_name());
-        let measured = with_demand(plan, (from_s, to_s), figures);
-        PhaseResult { name: phase.name.clone(), from_s, to_s, measured }
-    };
-    let phases: Vec<PhaseResult> =
-        facts.phases.iter().filter(|phase| phase.from_s < ended_s).map(result_of).collect();
-    let PhaseResult { from_s, to_s, measured: mut total, .. } =
-        phases.iter().rfind(|phase| phase.name != WARM_UP).cloned().unwrap_or_default();
-    let succeeded =
-        total.operations.iter().map(|(name, operation)| (name.clone(), operation.count)).collect();
-    total.figures = plan.workload.figures(&succeeded, to_s - from_s, plan.scale);
-    let load = LoadResult {
-        name: plan.name.clone(),
-        workload: plan.workload.name().to_owned(),
-        measured: total,
-        phases,
-        first_errors: record.first_errors.clone(),
-        ended_early: None,
-    };
-    let lab = LabResult {
-        cpu_seconds: BTreeMap::from([("load".to_owned(), cpu.as_secs_f64())]),
-        ..LabResult::default()
-    };
-    RunResult { loads: vec![load], lab, ..RunResult::blank(facts) }
-}
-
-fn doubts(
-    asked: &Standalone,
-    record: &Record,
-    loads: &[LoadResult],
-    busy_share: Option<f64>,
-) -> Vec<WarningResult> {
-    // The database may be on this machine as well, and is nobody's to account for here.
-    let saturated = busy_share.and_then(|busy| warnings::cpu_saturated(busy, None));
-    let mut doubts: Vec<Doubt> = saturated.into_iter().collect();
-    for load in loads {
-        let name = &load.name;
-        let series = record.timeline.throughput(name, asked.plan.workload.transaction_name());
-        let warm_s = asked.warm_up.as_secs();
-        let measured: Vec<u64> =
-            series.iter().filter(|(second, _)| *second >= warm_s).map(|(_, count)| *count).collect();
-        doubts.extend(warnings::baseline_doubt(name, &measured));
-        doubts.extend(warnings::few_samples(name, load.measured.transactions));
-        if let Some(lateness) = &record.lateness {
-            let late_us_p99 = lateness.value_at_quantile(0.99);
-            doubts.extend(warnings::generator_late(name, late_us_p99, load.measured.latency_us.p50));
-            let last = asked.plan.steps.last().and_then(|step| step.rate_per_s);
-            doubts.extend(warnings::rate_not_kept(name, record.waiting, last.unwrap_or(0.0)));
-        }
-    }
-    let told = warnings::folded(&doubts).into_iter();
-    told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }).collect()
-}
-
-/// What is proved. A load on tables it did not make proves nothing about them, which is no failure of the load.
-fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdict, Vec<String>) {
-    let mut reasons = Vec::new();
-    let mut verdict = result.checks.iter().fold(Verdict::Pass, |verdict, check| {
-        if check.verdict != Verdict::Pass {
-            reasons.push(format!("check {}: {}", check.name, check.explanation));
-        }
-        verdict.and(check.verdict)
-    });
-    let mut doubt = |why: &str| {
-        reasons.push(why.to_owned());
-        verdict = verdict.and(Verdict::Unknown);
-    };
-    if interrupted {
-        doubt("the load was interrupted");
-    }
-    if let Some(ended) = result.loads.iter().find_map(|load| load.ended_early.as_ref()) {
-        doubt(&format!("{}. The load ended early, so its figures are incomplete", ended.why));
-    }
-    if result.loads.iter().all(|load| load.measured.transactions == 0) {
-        doubt("no transaction succeeded");
-    }
-    if let Some(why) = result.loads.iter().find_map(mostly_errors) {
-        doubt(&why);
-    }
-    if !makes_tables {
-        doubt("the load used existing tables, so nothing is proved about the data");
-    } else if result.checks.is_empty() && !interrupted {
-        doubt("no check applies to this workload, so nothing is proved about the data");
-    }
-    if reasons.is_empty() {
-        reasons.push("every check passed".to_owned());
-    }
-    (verdict, reasons)
-}
-
-#[cfg(test)]
-mod tests {
-    use results::{CheckResult, LoadFigures};
-
-    use super::*;
-
-    #[test]
-    fn a_load_of_mostly_errors_proves_nothing_however_its_checks_came_out() {
-        let told = |transactions, errors| {
-            let errors = [("connection".to_owned(), errors)].into();
-            let measured = LoadFigures { transactions, errors, ..LoadFigures::default() };
-            let load = LoadResult { name: "ledger".to_owned(), measured, ..LoadResult::default() };
-            let checks = vec![CheckResult::new("ledger", Verdict::Pass, "")];
-            let result = RunResult { loads: vec![load], checks, ..RunResult::blank(RunFacts::default()) };
-            verdict(&result, true, false)
-        };
-        assert_eq!(told(100, 1).0, Verdict::Pass);
-        let (verdict, reasons) = told(9, 25_794);
-        assert_eq!(verdict, Verdict::Unknown, "{reasons:?}");
-        assert!(reasons[0].contains("25,794 errors and 9 transactions"), "{reasons:?}");
     }
 }

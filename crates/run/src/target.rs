@@ -10,6 +10,7 @@ use std::time::Instant;
 use faults::FaultRecord;
 use history::{FaultId, RecoveryStep};
 use load::{Batch, Clock, LoadCpu, LoadHandle, LoadPlan, OnThread};
+use pods::PodsError;
 use results::LinkResult;
 use scenario::{Fault, Scenario};
 use storage::Seen;
@@ -17,7 +18,6 @@ use watch::{Usage, WatchError, Watched};
 
 use crate::chronicle::Chronicle;
 use crate::directory::RunDirectory;
-use crate::pods::PodsError;
 
 /// A load's place that cannot be entered.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +138,8 @@ pub(crate) struct Found {
     pub(crate) watched: Watched,
     /// What each link of the site carried.
     pub(crate) links: Vec<LinkResult>,
+    /// How much memory the processes of all nodes held at most, bytes.
+    pub(crate) memory_bytes_max: Option<u64>,
     /// What was seen of mirrored volumes, by the node's number.
     pub(crate) volumes: BTreeMap<usize, Seen>,
     /// How pods recovered, by the fault's number.

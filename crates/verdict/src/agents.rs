@@ -36,8 +36,8 @@ pub(crate) fn agents(events: &[Event]) -> Vec<AgentFacts> {
 pub(crate) fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
     let late = agents.iter().filter(|agent| agent.late_s > judged_from_s.max(TOO_LATE_S)).map(|agent| {
         format!(
-            "agent {} began {:.1} s after the run, so load {} asked too little in what is judged; shorten the way to it, or \
-             give the warm-up more time",
+            "agent {} started {:.1} s late; load {} was too low in the judged phases; reduce latency to the agent, \
+             or give the warm-up more time",
             agent.agent, agent.late_s, agent.load
         )
     });
@@ -51,7 +51,7 @@ pub(crate) fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
         )),
         Some(off_us) if off_us > HALF_A_SECOND_US => Some(format!(
             "times of agent {} may be off by {:.1} s, so phases and recovery times of load {} are not known; keep the \
-             clocks of the machines in step, or shorten the way between them",
+             clocks of the machines in step, or reduce latency between them",
             agent.agent,
             off_us / 1e6,
             agent.load
@@ -72,16 +72,16 @@ pub(crate) fn warnings(agents: &[AgentFacts]) -> Vec<WarningResult> {
                     "times of agent {name} may be off by {:.0} ms, and recovery times of load {load} by as much",
                     off_us / 1e3
                 ),
-                remedy: "keep the clocks of the machines in step, or shorten the way between them".to_owned(),
+                remedy: "keep the clocks of the machines in step, or reduce latency between them".to_owned(),
             });
         }
         if agent.late_s > LATE_S {
             found.push(WarningResult {
                 what: format!(
-                    "agent {name} began {:.1} s after the others: its order came late",
+                    "agent {name} started {:.1} s after the others: its start command came late",
                     agent.late_s
                 ),
-                remedy: "shorten the way to it, or give the warm-up more time".to_owned(),
+                remedy: "reduce latency to the agent, or give the warm-up more time".to_owned(),
             });
         }
         if let Some(lost) = agent.lost.as_ref().filter(|lost| lost.went_on) {
@@ -167,8 +167,8 @@ impl Clocks {
             && again.is_none_or(|again| again.result.verdict != Verdict::Fail);
         let is_blind = checked.result.verdict == Verdict::Pass && widest_s * 1e6 > shortest_us as f64;
         let why = match (rests_on_order, is_blind) {
-            (true, _) => "the failure rests on an order of operations that the agents' clocks cannot show",
-            (_, true) => "operations of different agents are shorter than what their clocks leave open",
+            (true, _) => "the failure depends on an order of operations that the agents' clocks cannot show",
+            (_, true) => "operations of different agents are shorter than the uncertainty of their clocks",
             _ => return checked,
         };
         in_doubt(checked, &format!("{why} (up to {:.3} ms)", widest_s * 1e3))
@@ -183,8 +183,7 @@ fn why_no_order_is_known(agent: &AgentFacts) -> String {
             agent.agent
         ),
         None => {
-            let why =
-                "how far apart the agents' clocks were is not known, so neither is the order of operations";
+            let why = "the offset between the agents' clocks is unknown, and so is the order of operations";
             why.to_owned()
         }
     }
@@ -279,7 +278,7 @@ mod tests {
         assert!(doubts(&late(0.3), 0.0).is_empty() && doubts(&late(4.0), 5.0).is_empty());
         for (late_s, judged_from_s) in [(2.5, 0.0), (5.5, 5.0)] {
             let told = doubts(&late(late_s), judged_from_s);
-            assert!(told.len() == 1 && told[0].contains("agent a2 began"), "{told:?}");
+            assert!(told.len() == 1 && told[0].contains("agent a2 started"), "{told:?}");
         }
     }
 

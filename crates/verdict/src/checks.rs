@@ -49,8 +49,7 @@ pub(crate) fn check_all(planned: &Planned<'_>, seen_as: &dyn Fn(&Operation) -> O
 
 /// The checks that apply to a load alone, with these options on a PostgreSQL that nobody configured for us, made on the
 /// history in the run directory.
-#[must_use]
-pub fn checks_of(
+pub(crate) fn checks_of(
     result: &RunResult,
     options: &BTreeMap<String, String>,
     directory: &Path,

@@ -1,13 +1,26 @@
-//! Expectations of a run in which a load ended before it was told to: the load generator failed, so figures say nothing of
-//! the database. What checks say of such a load is `checks`' business.
+//! A load that ended before it was told to: the load generator failed, so figures say nothing of the database.
+//!
+//! Owns what is recorded of such an end, and what becomes of expectations. What checks say of such a load is `checks`' business.
 
 use std::collections::BTreeMap;
 
 use history::Verdict;
+use load::LoadError;
 use results::{EndedEarly, ExpectationResult};
 
 /// Expectations that checks answer, from the history alone.
 const FROM_CHECKS: [&str; 3] = ["lost_writes", "invented_writes", "anomalies"];
+
+/// What is told of this end.
+#[must_use]
+pub fn ended_early(error: &LoadError) -> EndedEarly {
+    let recorded = match error {
+        LoadError::RecordsLost { .. } => false,
+        LoadError::Elsewhere { recorded, .. } => *recorded,
+        _ => true,
+    };
+    EndedEarly { why: error.to_string(), recorded }
+}
 
 /// Leaves expectations on figures in doubt where a load ended early: less was asked of the database than was meant to be.
 pub(crate) fn doubt_figures(expectations: &mut [ExpectationResult], ended: &BTreeMap<String, EndedEarly>) {

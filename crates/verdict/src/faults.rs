@@ -3,7 +3,7 @@
 //! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
 use faults::{FaultRecord, Finding, ReceiptOf, Struck};
-use history::{AgentFacts, FaultId, Receipt, Verdict};
+use history::{AgentFacts, Event, FaultId, Receipt, Verdict};
 use measure::recovery::Window;
 use results::losses::LostWrites;
 use results::{FaultLoadResult, FaultResult, RecoveryResult};
@@ -23,6 +23,7 @@ pub(crate) fn fault_results(
     (planned, shown): (&Planned<'_>, &Shown),
     agents: &[AgentFacts],
     lost: &Lost,
+    events: &[Event],
 ) -> Vec<FaultResult> {
     let (series, windows) = (damage::series(planned, shown, agents), damage::windows(shown));
     let active: Vec<Option<Active>> = shown.faults.iter().map(Active::of).collect();
@@ -48,6 +49,9 @@ pub(crate) fn fault_results(
                 back_to_95_percent: damage::worst(&loads, |load| load.recovery_s.back_to_95_percent),
                 sustained: damage::worst(&loads, |load| load.recovery_s.sustained),
             },
+            new_leader_s: window.and_then(|window| {
+                results::new_leader_s(planned.facts, events, (window.effect_s, window.end_s))
+            }),
             charged_until_s: window.map(|window| window.end_s),
             lost_operations: damage::sum(&loads, |load| load.lost_operations),
             lost_writes: lost_writes.map(LostWrites::known),

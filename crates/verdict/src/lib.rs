@@ -10,6 +10,7 @@ mod damage;
 mod ended_early;
 mod expectations;
 mod faults;
+mod load_alone;
 mod loads;
 mod mostly_errors;
 mod placement;
@@ -18,8 +19,7 @@ mod result;
 mod shown;
 mod warnings;
 
-pub use checks::checks_of;
-pub use loads::{load_figures, with_demand};
-pub use mostly_errors::mostly_errors;
+pub use ended_early::ended_early;
+pub use load_alone::LoadAlone;
 pub use result::{Checks, draw};
 pub use shown::{LabShown, OpenLoopRecord, Planned, Recorded, Shown};

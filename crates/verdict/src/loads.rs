@@ -30,8 +30,7 @@ fn latency(figures: &LatencyFigures) -> LatencyUs {
 }
 
 /// The figures of a stretch of the run, without what was asked in it.
-#[must_use]
-pub fn load_figures(figures: &Figures, transaction: &str) -> LoadFigures {
+pub(crate) fn load_figures(figures: &Figures, transaction: &str) -> LoadFigures {
     let mut result = LoadFigures::default();
     for (name, operation) in &figures.operations {
         let (errors, errors_indefinite) = (operation.errors_by_name(), operation.errors_indefinite_by_name());
@@ -69,8 +68,7 @@ fn recorded_until((from_s, to_s): (f64, f64), ended_s: f64) -> f64 {
 }
 
 /// The same with what was asked of the load meanwhile: clients of a closed loop, or the rate of an open one.
-#[must_use]
-pub fn with_demand(plan: &LoadPlan, (from_s, to_s): (f64, f64), figures: LoadFigures) -> LoadFigures {
+pub(crate) fn with_demand(plan: &LoadPlan, (from_s, to_s): (f64, f64), figures: LoadFigures) -> LoadFigures {
     match plan.asked(from_s, to_s) {
         Some(Asked { rate: Some(rate), .. }) => LoadFigures {
             rate_per_s: Some(rate.per_s),

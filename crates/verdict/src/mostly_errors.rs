@@ -10,8 +10,7 @@ const OPERATIONS_DUE: f64 = 2.0;
 
 /// Why nothing follows from a load of mostly errors: in its baseline; where it has none, which takes a run without faults,
 /// in all that was measured of it.
-#[must_use]
-pub fn mostly_errors(load: &LoadResult) -> Option<String> {
+pub(crate) fn mostly_errors(load: &LoadResult) -> Option<String> {
     let baseline = load.phases.iter().find(|phase| phase.name == BASELINE);
     if load.measured.transactions > 0 && baseline.is_some_and(is_idle) {
         return Some(format!(

@@ -55,7 +55,7 @@ fn in_words(scenario: &Scenario, violation: &Violation) -> String {
             format_size(*has_bytes)
         ),
         Violation::Full { host, vms, most } => {
-            format!("{} runs {vms} nodes, and may run {most}", path(*host))
+            format!("{} runs {vms} nodes; its limit is {most}", path(*host))
         }
         Violation::Together { rule, one, other } => format!(
             "{} and {} run together although rule {} {}",

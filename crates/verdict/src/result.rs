@@ -67,7 +67,7 @@ pub fn draw(
     let lab = shown.lab.as_ref();
     let mut result = RunResult {
         checks,
-        faults: fault_results((planned, shown), &agents, &lost),
+        faults: fault_results((planned, shown), &agents, &lost, events),
         lab: lab_result(planned, shown, (&loads, &agents), events),
         loads,
         volumes: lab.map(|lab| lab.volumes.clone()).unwrap_or_default(),
@@ -109,6 +109,7 @@ fn lab_result(
         nodes: u32::try_from(planned.facts.site.nodes.len()).unwrap_or(u32::MAX),
         cpu_seconds: shown.cpu_seconds.clone(),
         cpu_share_of_lab: lab.and_then(|lab| lab.cpu_share),
+        memory_bytes_max: lab.and_then(|lab| lab.memory_bytes_max),
         packets: lab.map(|lab| lab.packets.clone()).unwrap_or_default(),
         warnings,
         modelled_syncs: lab.and_then(|lab| lab.modelled_syncs.clone()),

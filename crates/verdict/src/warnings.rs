@@ -89,8 +89,8 @@ fn lost_unseen(packets: u64, by_kernel_as_well: bool) -> Option<WarningResult> {
     };
     (packets > 0).then(|| WarningResult {
         what: format!(
-            "{packets} packets were lost between nodes or clients and {whose}, which took them too slowly; they are in no \
-             count of the network"
+            "{packets} packets were lost between nodes or clients and {whose}, which took them too slowly; \
+             no network counter includes them"
         ),
         remedy: "repeat the run on a less busy machine, or with fewer nodes or clients".to_owned(),
     })

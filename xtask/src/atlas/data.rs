@@ -91,6 +91,7 @@ pub(super) mod tests {
             gap_is_open: false,
             first_success_s: Some(gap_s),
             back_to_95_percent_s: Some(gap_s),
+            new_leader_s: None,
             sustained_s: Some(gap_s + 1.0),
             acknowledged_writes: Some(1_000),
             lost_writes: lost,
@@ -99,7 +100,10 @@ pub(super) mod tests {
             checks: Default::default(),
             loads: Vec::new(),
             warnings: Some(0),
+            boot_s: Some(2.5),
             cpu_s: 1.0,
+            database_cpu_s: Some(1.0),
+            memory_bytes: Some(90_000_000),
         }
     }
 

@@ -24,7 +24,7 @@ const REGISTER: &str = "workload: register, clients: 3";
 const APPEND: &str = "workload: append, clients: 3";
 const BANK: &str = "workload: bank, clients: 3";
 
-pub(super) static ENGINES: [EngineSetting; 7] = [
+pub(super) static ENGINES: [EngineSetting; 9] = [
     EngineSetting {
         name: "postgres",
         has_leader: true,
@@ -44,6 +44,16 @@ pub(super) static ENGINES: [EngineSetting; 7] = [
         remark: "three nodes, strictly synchronous, etcd beside each node",
     },
     EngineSetting {
+        name: "repmgr",
+        has_leader: true,
+        database: "  replication: { synchronous: any 1 }\n",
+        loads: &[LEDGER, APPEND],
+        warm_up_s: 3,
+        recovery_s: 30,
+        remark: "three nodes, any one standby acknowledges; standbys promote one of them after three attempts, a second \
+                 apart, to reach the primary, and nobody fences the old one",
+    },
+    EngineSetting {
         name: "etcd",
         has_leader: true,
         database: "",
@@ -60,6 +70,16 @@ pub(super) static ENGINES: [EngineSetting; 7] = [
         warm_up_s: 8,
         recovery_s: 30,
         remark: "three copies, reads and writes at QUORUM, registers by lightweight transactions, commit log synced periodically",
+    },
+    EngineSetting {
+        name: "ignite",
+        has_leader: false,
+        database: "",
+        loads: &["workload: ledger, clients: 3", APPEND],
+        warm_up_s: 10,
+        recovery_s: 40,
+        remark: "three nodes, each with a copy of every partition, of which each is a Raft group; a write is acknowledged \
+                 before it is synced, as shipped",
     },
     EngineSetting {
         name: "galera",

@@ -24,7 +24,9 @@ const FILES: &[(&str, &str, &str)] = &[
     (
         "hosts.csv",
         "run",
-        "One row a second for each host: processors that its nodes use, bytes that its disks hand out and make durable, syncs.",
+        "One row a second for each host: processors that its nodes use, bytes that its disks hand out and make durable, syncs, \
+         and the memory of its nodes' processes as `/proc` has it: what each has for itself, and of each node once the largest \
+         part that one of its processes has of files and shared memory.",
     ),
     (
         "kubernetes.jsonl",
@@ -64,6 +66,7 @@ mod tests {
     /// Crates that write or read a run directory.
     const WRITERS: &[&str] = &[
         "crates/run/src",
+        "crates/pods/src",
         "crates/watch/src",
         "crates/report/src",
         "crates/results/src",

@@ -53,6 +53,8 @@ const TABLE: &[(&str, May)] = &[
     ("remote", May::Only("history yaml")),
     ("kubernetes", May::Only("")),
     ("kubernetes_lab", May::Only("engine kubernetes")),
+    ("pods", May::Only("client faults history kubernetes remote scenario")),
+    ("scenario_files", May::Only("capabilities history pods remote scenario workload")),
     ("results", May::Only("check history measure")),
     ("atlas", May::Only("history results scenario")),
     ("report", May::Only("atlas history measure results scenario")),

@@ -37,7 +37,9 @@ fn scenarios_of_pods_run_on_a_real_cluster_in_the_lab_and_only_what_was_not_sync
         .expect("xtask");
     let said = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{said}\n{}", String::from_utf8_lossy(&told.stderr));
-    for part in ["kubernetes-postgres: Pass", "node-loss: Fail", "lost writes are named", "removed: processes"] {
+    for part in
+        ["kubernetes-postgres: Pass", "node-loss: Fail", "lost writes are named", "removed: processes"]
+    {
         assert!(said.contains(part), "no `{part}` in:\n{said}");
     }
 }

@@ -353,7 +353,11 @@ pub(super) static CLAIMS: Fields = plain(
             Shape::Flag,
             "whether a transaction can choose its isolation level; default false",
         ),
-        optional("replica-reads", Shape::Flag, "whether reads can be sent to replicas; default false"),
+        optional(
+            "replica-reads",
+            Shape::Flag,
+            "whether each node answers reads from its own copy alone, in CQL at NODE_LOCAL; default false",
+        ),
     ],
 );
 
@@ -384,15 +388,20 @@ pub(super) static PAPER: Fields = plain(
         ),
         optional(
             "clock-tolerance",
-            Shape::Either(&[Shape::Word(&[ANY_TIME]), Shape::Duration]),
-            "how far a node's clock may be off before the database reacts, or `any` if it does not depend on the \
-             time of day; unknown by default",
+            Shape::Either(&[Shape::Word(&[ANY_TIME]), Shape::Duration, Shape::Map(&NO_TOLERANCE)]),
+            "how far a node's clock may be off before the database reacts, `any` if it does not depend on the time of \
+             day, or why there is no such bound; unknown by default",
         ),
     ],
 );
 
 /// No time of day decides anything.
 pub(super) const ANY_TIME: &str = "any";
+
+pub(super) static NO_TOLERANCE: Fields = plain(
+    "`clock-tolerance`",
+    &[required(NONE, Shape::Text, "what the time of day decides; the makers state no bound for it")],
+);
 
 pub(super) static UNSYNCED: Fields = plain(
     "`unsynced`",

@@ -228,6 +228,7 @@ impl Reader<'_> {
             has_isolation_levels: claims.has_levels,
             keeps_real_time_order: claims.in_real_time,
             reads_from_replicas: claims.replica_reads && client.protocol.has_readable_standbys(),
+            answers_for_itself: claims.replica_reads,
             settings: settings?,
             session_limit: None,
             file: Some(Box::leak(Box::new(file))),

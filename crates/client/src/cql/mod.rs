@@ -41,6 +41,9 @@ use crate::{Rows, SessionError};
 /// How often in a row a node may say that it cannot serve before a client goes to another, as drivers do.
 const DOUBTS_MAX: u32 = 3;
 
+/// The level NODE_LOCAL in a frame: `ConsistencyLevel` of Cassandra 5.0. No driver's enumeration has it.
+const NODE_LOCAL: u16 = 0x000B;
+
 /// By how many replicas a read or a write must be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consistency {
@@ -56,6 +59,9 @@ pub enum Consistency {
     All,
     /// Reads only: by a majority that first finishes every lightweight transaction under way.
     Serial,
+    /// The node that is asked alone: what is read comes from its own copy, and what is written goes to no other. Cassandra
+    /// refuses it unless it was started with `cassandra.enable_nodelocal_queries`, and for statements about other than rows.
+    NodeLocal,
 }
 
 impl Consistency {
@@ -68,6 +74,7 @@ impl Consistency {
             Consistency::LocalQuorum => Known::LocalQuorum,
             Consistency::All => Known::All,
             Consistency::Serial => Known::Serial,
+            Consistency::NodeLocal => return NODE_LOCAL,
         };
         known as u16
     }
@@ -200,7 +207,7 @@ impl CqlClient {
 
     /// Chooses the keyspace of later statements.
     async fn choose_keyspace(&mut self, keyspace: &str) -> Result<(), SessionError> {
-        self.query(&format!("USE {}", quoted_name(keyspace))).await.map(drop)
+        self.ask_about_itself(&format!("USE {}", quoted_name(keyspace))).await
     }
 
     /// Runs a statement as text.
@@ -209,7 +216,7 @@ impl CqlClient {
         self.query_on_terms(cql, effect, self.terms(effect)).await
     }
 
-    /// Asks a node about itself; its rows lie in `self.rows`.
+    /// Asks a node what concerns it and the session alone, whatever is asked of replicas; its rows lie in `self.rows`.
     async fn ask_about_itself(&mut self, cql: &str) -> Result<(), SessionError> {
         let terms = Terms { consistency: Consistency::One.number(), ..Terms::default() };
         self.query_on_terms(cql, Effect::Read, terms).await.map(drop)

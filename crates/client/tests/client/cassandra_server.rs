@@ -134,6 +134,7 @@ impl Server {
         command.args([
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             "-Dcassandra.ring_delay_ms=1000",
+            "-Dcassandra.enable_nodelocal_queries=true",
             "-Djdk.attach.allowAttachSelf=true",
         ]);
         command.arg("-cp").arg(format!("{}/*", jars.display()));

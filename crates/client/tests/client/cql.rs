@@ -175,6 +175,37 @@ fn an_answer_that_never_comes_or_is_another_requests_leaves_the_write_open() {
 }
 
 #[test]
+fn a_node_is_asked_for_its_own_copy_at_node_local_and_for_its_keyspace_at_one() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let asked = |(kind, content): (u8, &[u8])| {
+            let mut head = [0; 9];
+            stream.read_exact(&mut head).expect("a head");
+            let length = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+            let mut body = vec![0; usize::try_from(length).expect("short")];
+            stream.read_exact(&mut body).expect("a body");
+            let length = u32::try_from(content.len()).expect("short").to_be_bytes();
+            let frame = [&[0x84, 0, head[2], head[3], kind][..], &length, content].concat();
+            stream.write_all(&frame).expect("sent");
+            body
+        };
+        [READY, CHOSEN, (0x08, PREPARED), VOID].map(asked)
+    });
+    wait(async {
+        let settings = Settings { reads: Consistency::NodeLocal, ..settings(Duration::from_secs(5)) };
+        let endpoint = Endpoint { node: "n1".to_owned(), address: address.into() };
+        let mut session = connect(vec![endpoint], settings).await.expect("connected").session;
+        run(&mut session, READ).await.expect("read");
+    });
+    let [_, chosen, _, read] = server.join().expect("all was asked");
+    let statement = b"\0\0\0\x0eUSE \"holdfast\"";
+    assert_eq!(chosen.strip_prefix(&statement[..]), Some(&[0, 1, 0][..]), "USE is refused at other levels");
+    assert_eq!(read, b"\0\x01p\0\x0b\0");
+}
+
+#[test]
 fn a_node_that_says_again_and_again_that_it_cannot_serve_is_left_for_the_next() {
     const UNAVAILABLE: &[u8] = &[0, 0, 0x10, 0, 0, 1, b'x', 0, 4, 0, 0, 0, 2, 0, 0, 0, 1];
     wait(async {

@@ -67,7 +67,7 @@ pub use differences::Differences;
 pub use extents::ExtentLog;
 pub use handing_over::Mover;
 pub use incoming::{Answer, Incoming, IncomingError, read_frame};
-pub use peers::{Acknowledge, Occurrence, PeerState, Policy, Standing};
+pub use peers::{Acknowledge, Occurrence, PeerState, Policy, Reason, Standing};
 pub use remote::{Carrier, Remote, Work};
 pub use request::answer;
 pub use serving::{Frame, Mirror, Next};

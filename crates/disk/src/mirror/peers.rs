@@ -3,6 +3,7 @@
 //! Pure: told the time, touches no volume and sends nothing.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +72,34 @@ pub struct Occurrence {
     /// How it stands since.
     pub standing: Standing,
     /// Why, where there is more to say.
-    pub why: &'static str,
+    pub why: Option<Reason>,
+}
+
+/// Why a component is no longer served as before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// It has connected anew.
+    NewConnection,
+    /// Its connection broke.
+    ConnectionBroke,
+    /// A change failed and may have been made in part.
+    ChangeHalfDone,
+    /// It gave no sign for too long.
+    Silent,
+    /// The serving component serves no more.
+    ServiceEnded,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::NewConnection => "a new connection",
+            Reason::ConnectionBroke => "its connection broke",
+            Reason::ChangeHalfDone => "a change failed half done",
+            Reason::Silent => "it stopped answering",
+            Reason::ServiceEnded => "service ended",
+        })
+    }
 }
 
 /// What a change touches.
@@ -182,7 +210,7 @@ impl Peers {
         self.peers.iter().any(|peer| peer.standing != Standing::Away)
     }
 
-    fn occur(&mut self, at: Duration, peer: usize, why: &'static str) {
+    fn occur(&mut self, at: Duration, peer: usize, why: Option<Reason>) {
         let standing = self.peers[peer].standing;
         self.occurrences.push(Occurrence { at, peer, standing, why });
     }
@@ -199,7 +227,7 @@ impl Peers {
         lost: &Dirt,
         (now, begin): (Duration, impl Fn(u64) -> Arc<[u8]>),
     ) -> u64 {
-        self.part(peer, now, "a new connection");
+        self.part(peer, now, Reason::NewConnection);
         let sequence = self.sequence();
         let it = &mut self.peers[peer];
         it.dirt.add(lost);
@@ -210,12 +238,12 @@ impl Peers {
         it.queue.push_back((begin(sequence), false));
         it.under_way.push_back(UnderWay { sequence, at: now, bytes: 0, marks: Vec::new(), is_copy: true });
         let connection = it.connection;
-        self.occur(now, peer, "");
+        self.occur(now, peer, None);
         connection
     }
 
     /// The connection is broken, or given up. What was under way may or may not have arrived.
-    pub(crate) fn part(&mut self, peer: usize, now: Duration, why: &'static str) {
+    pub(crate) fn part(&mut self, peer: usize, now: Duration, why: Reason) {
         let it = &mut self.peers[peer];
         if it.standing == Standing::Away {
             return;
@@ -232,13 +260,13 @@ impl Peers {
         for under_way in it.under_way.drain(..) {
             under_way.marks.iter().for_each(|mark| mark.mark_in(&mut it.dirt));
         }
-        self.occur(now, peer, why);
+        self.occur(now, peer, Some(why));
     }
 
     /// Parts with a component if this is still its connection.
     pub(crate) fn connection_broke(&mut self, peer: usize, connection: u64, now: Duration) {
         if self.is_current(peer, connection) {
-            self.part(peer, now, "its connection broke");
+            self.part(peer, now, Reason::ConnectionBroke);
         }
     }
 
@@ -300,7 +328,7 @@ impl Peers {
                 peer.queue.push_back((begin(sequence), false));
                 let marks = Vec::new();
                 peer.under_way.push_back(UnderWay { sequence, at: now, bytes: 0, marks, is_copy: true });
-                self.occur(now, number, "a change failed half done");
+                self.occur(now, number, Some(Reason::ChangeHalfDone));
             }
         }
     }
@@ -418,7 +446,7 @@ impl Peers {
         if matches!(it.standing, Standing::Finishing(last) if it.answer.applied >= last) {
             it.standing = Standing::Live;
             it.unsettled = Dirt::new();
-            self.occur(now, peer, "");
+            self.occur(now, peer, None);
         }
     }
 
@@ -438,7 +466,7 @@ impl Peers {
         let given_up: Vec<usize> =
             (0..self.peers.len()).filter(|peer| silent(&self.peers[*peer], timeout)).collect();
         for peer in &given_up {
-            self.part(*peer, now, "it stopped answering");
+            self.part(*peer, now, Reason::Silent);
         }
         !given_up.is_empty()
     }
@@ -476,7 +504,7 @@ impl Peers {
     pub(crate) fn lacking(&mut self, now: Duration) -> Vec<Dirt> {
         (0..self.peers.len())
             .map(|peer| {
-                self.part(peer, now, "service ended");
+                self.part(peer, now, Reason::ServiceEnded);
                 std::mem::take(&mut self.peers[peer].dirt)
             })
             .collect()

@@ -155,7 +155,7 @@ impl StackedDefect {
 
 const ALIKE: &str = "no evidence: the fault makes no difference that the probe can measure";
 const WAS_AS_SLOW: &str = "it was equally slow before the fault";
-const NOT_SEEN_BEFORE: &str = "how slow it was before the fault was not seen";
+const NOT_SEEN_BEFORE: &str = "its latency before the fault was not measured";
 const STILL_AS_SLOW: &str = "it is still as slow as during the fault";
 
 /// A defect as a person would say it.

@@ -124,7 +124,7 @@ fn arrives(
             return Ok(nonces);
         }
         if Instant::now() >= deadline {
-            return Err(format!("none had reached it {} s later", ARRIVES_WITHIN.as_secs()));
+            return Err(format!("no mark arrived within {} s", ARRIVES_WITHIN.as_secs()));
         }
         std::thread::sleep(LOOK);
     }

@@ -108,7 +108,7 @@ impl Faulting {
 
 /// The receipt of a guest's clock as long as nobody has looked whether it is right again.
 fn not_looked_at() -> Receipt {
-    let what = "whether the guest's clock was right again after it had been set right could not be looked at";
+    let what = "the guest clock was not read after correction";
     Receipt { verdict: Verdict::Unknown, evidence: vec![what.to_owned()] }
 }
 
@@ -166,7 +166,7 @@ mod tests {
             receipts.iter().map(|(_, receipt)| receipt.verdict).fold(Verdict::Pass, Verdict::and)
         };
         assert_eq!(verdict(&receipts), Verdict::Unknown);
-        assert!(receipts[2].1.evidence[0].ends_with("could not be looked at"), "{receipts:?}");
+        assert!(receipts[2].1.evidence[0].ends_with("was not read after correction"), "{receipts:?}");
         take_of_clock(&mut receipts, seen("the clock is right again"));
         assert_eq!((verdict(&receipts), receipts.len()), (Verdict::Pass, 3));
     }

@@ -216,7 +216,7 @@ impl Faulting {
             if let (Some(other), Verdict::Fail) = (other, receipt.verdict) {
                 receipt.verdict = Verdict::Unknown;
                 let other = other.ordinal();
-                let what = format!("fault {other} had stopped some of them as well when this one was healed");
+                let what = format!("fault {other} kept some of them stopped when this fault was healed");
                 receipt.evidence.push(what);
             }
             told(number, mended_s, receipt);

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use run::PreparationError;
-use run::external::{Planned, PlannedAgent};
-use run::pods::{Asked, Grant};
+use pods::{Asked, Grant};
+use run::external::PlannedAgent;
 use scenario::Scenario;
 use scenario::units::approximate_size;
+use scenario_files::{PlannedStrike, WorkloadError};
 
 use crate::commands::{check_set, faults, folder_of, not_planned, read_source, reject};
 use crate::exit::Exit;
@@ -33,26 +33,25 @@ pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> 
 
 fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     let source = read_source(path)?;
-    let mut plan = run::plan(&source, set, &folder_of(path)).map_err(not_planned)?;
-    let refused = |error: PreparationError, label: Option<&str>| match (error.rejection(&source, set), label)
-    {
+    let mut plan = scenario_files::plan(&source, set, &folder_of(path)).map_err(not_planned)?;
+    let refused = |error: WorkloadError, label: Option<&str>| match (error.rejection(&source, set), label) {
         (Some(rejection), _) => reject(rejection),
         (None, None) => Exit::wrong(error),
         (None, Some(label)) => Exit::wrong(anyhow::anyhow!("{label}: {error}")),
     };
     let Some(mut matrix) = plan.matrix else {
         let scenario = &mut plan.scenario;
-        run::check_workloads(scenario, &folder_of(path)).map_err(|error| refused(error, None))?;
-        run::external::check_commands(scenario, &source, set, &folder_of(path))
+        scenario_files::check_workloads(scenario, &folder_of(path)).map_err(|error| refused(error, None))?;
+        scenario_files::check_commands(scenario, &source, set, &folder_of(path))
             .map_err(|rejection| reject(*rejection))?;
         show(path, scenario);
         return Ok(());
     };
     check_set(&matrix, &source, set)?;
     for cell in &mut matrix.cells {
-        run::check_workloads(&mut cell.scenario, &folder_of(path))
+        scenario_files::check_workloads(&mut cell.scenario, &folder_of(path))
             .map_err(|error| refused(error, Some(&cell.label)))?;
-        run::external::check_commands(&mut cell.scenario, &source, set, &folder_of(path))
+        scenario_files::check_commands(&mut cell.scenario, &source, set, &folder_of(path))
             .map_err(|rejection| reject(*rejection))?;
     }
     let length_s: u64 = matrix.cells.iter().map(|cell| length_s(&cell.scenario)).sum();
@@ -84,12 +83,12 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
 /// What the one of them takes that takes most: runs of a matrix follow each other, and each removes its volumes.
 fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
     let scenarios: Vec<&Scenario> = scenarios.collect();
-    if let Some(why) = scenarios.iter().find_map(|scenario| run::room::can_have(scenario).err()) {
+    if let Some(why) = scenarios.iter().find_map(|scenario| platform::room::can_have(scenario).err()) {
         printed!("  cannot run on this machine: {why}");
     }
     let all: Vec<paper::Needs> = scenarios.into_iter().map(paper::needs).collect();
     let most = |of: fn(&paper::Needs) -> u64| approximate_size(all.iter().map(of).max().unwrap_or(0) as f64);
-    let room = run::room::room(Path::new("runs"));
+    let room = platform::room::room(Path::new("runs"));
     let free = |bytes: Option<u64>| {
         bytes.map_or_else(|| "unknown".to_owned(), |bytes| approximate_size(bytes as f64))
     };
@@ -107,11 +106,11 @@ fn show_external(scenario: &Scenario) {
     for PlannedAgent { load, agent, host, command } in run::external::planned_agents(scenario) {
         printed!("  load {load}: agent {agent} ({host}) is `{}`", command.join(" "));
     }
-    if let Some(commands) = run::pods::planned_fleet(scenario) {
+    if let Some(commands) = pods::planned_fleet(scenario) {
         printed!("  its agents are pods that are made for the run and removed at its end");
         faults::show_commands(&commands);
     }
-    let planned = run::external::planned(scenario);
+    let planned = scenario_files::planned_strikes(scenario);
     if planned.is_empty() {
         printed!("  runs on a cluster that exists, and breaks nothing there");
         return;
@@ -122,24 +121,24 @@ fn show_external(scenario: &Scenario) {
         if is_of_pods { "pods" } else { "machines" },
         scenario.name
     );
-    for Planned { phase, member, host, commands } in &planned {
+    for PlannedStrike { phase, member, host, commands } in &planned {
         printed!("phase {phase}: {} may strike member {member} ({host})", commands.name);
         faults::show_commands(commands);
     }
     if is_of_pods && planned.iter().any(strikes_a_node) {
-        printed!("  {} is the node that the pod is on when it is struck", run::pods::node_on_paper("NAME"));
+        printed!("  {} is the node that the pod is on when it is struck", pods::node_on_paper("NAME"));
     }
 }
 
-fn strikes_a_node(planned: &Planned) -> bool {
-    let on_paper = run::pods::node_on_paper(&planned.member);
+fn strikes_a_node(planned: &PlannedStrike) -> bool {
+    let on_paper = pods::node_on_paper(&planned.member);
     planned.commands.strike.iter().any(|command| command.run.contains(&on_paper))
 }
 
 /// What the login must be allowed in a cluster of pods, and whether it is. Nothing else is asked there.
 fn show_leave(scenario: &Scenario) {
-    let Some(leave) = run::pods::leave(scenario) else { return };
-    printed!("what the login must be allowed, by `kubectl auth can-i`; nothing else was asked there");
+    let Some(leave) = pods::leave(scenario) else { return };
+    printed!("required permissions, asked by `kubectl auth can-i`; nothing else was asked");
     for asked in &leave.asked {
         let Asked { verb, resource, namespace, is_required, why, answer } = asked;
         let answer = match answer {
@@ -162,7 +161,7 @@ fn show_leave(scenario: &Scenario) {
         printed!("  `holdfast manifests` prints a service account and roles that allow it");
     }
     if !leave.not_known.is_empty() {
-        printed!("  what the commands of {} need beside that is not known", leave.not_known.join(", "));
+        printed!("  other permissions that the commands of {} need are unknown", leave.not_known.join(", "));
     }
 }
 

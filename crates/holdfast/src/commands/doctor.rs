@@ -56,7 +56,7 @@ pub fn doctor() -> Result<Exit, Exit> {
 
 /// About how large a lab of each engine may be, by the rule that `check` reckons a scenario's needs by.
 fn what_fits() {
-    let room = run::room::room(Path::new("runs"));
+    let room = platform::room::room(Path::new("runs"));
     let (Some(disk_bytes), Some(memory_bytes)) = (room.disk_bytes, room.memory_bytes) else {
         printed!("unknown  size of a lab: free disk space or free memory cannot be read");
         return;

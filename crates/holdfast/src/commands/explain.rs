@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn an_engine_is_told_with_what_it_cannot_carry() {
-        let things = things("cockroachdb");
+        let things = things("tidb");
         let [(what, told)] = &things[..] else { panic!("{things:?}") };
         assert_eq!(*what, "an engine");
         assert!(told.contains("not run here") && told.contains("not tpcc: "), "{told}");

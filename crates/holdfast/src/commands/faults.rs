@@ -33,8 +33,7 @@ pub(super) fn show(file: &CommandFile) {
     printed!("{}: a fault of machines that exist, by commands", file.name);
     printed!("  {}", file.summary);
     printed!("  written for {} {}; {}", wanted.tool, wanted.version, file.tested);
-    let lasts =
-        if file.lasts { "stands until it is undone" } else { "is over at once; undone is what it left" };
+    let lasts = if file.lasts { "lasts until it is undone" } else { "instantaneous; undo cleans up" };
     printed!("  {lasts}");
     for Parameter { name, kind, meaning, default, .. } in &file.parameters {
         let default = match default.as_deref() {

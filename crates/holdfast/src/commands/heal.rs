@@ -74,7 +74,7 @@ fn tell(healed: &Healed) {
         Outcome::WasGone => "was gone already",
         Outcome::Undone => "undone, and seen to be gone",
         Outcome::Stands => "STILL STANDS",
-        Outcome::NotSeen => "nobody can see whether it stands",
+        Outcome::NotSeen => "state unknown",
     };
     let timer = healed.timer.as_ref().map_or_else(String::new, |end| format!("; {end}"));
     printed!("{} of {} ({}): {outcome}{timer}", intent.name, intent.member, intent.reach.host());

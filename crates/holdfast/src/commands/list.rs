@@ -70,7 +70,7 @@ fn scenarios(folder: &Path) -> Result<Vec<(String, String)>, Exit> {
 pub(super) fn description(path: &Path) -> Result<String, WholeFileError> {
     let text = whole_file::read_text(path, Link::Followed, scenario::MOST_BYTES as u64)?;
     let source = scenario::Source { name: path.display().to_string(), text };
-    Ok(match run::plan(&source, &[], &folder_of(path)) {
+    Ok(match scenario_files::plan(&source, &[], &folder_of(path)) {
         Ok(plan) if !plan.scenario.about.description.is_empty() => plan.scenario.about.description,
         Ok(_) => "no description".to_owned(),
         Err(_) => format!("not valid; see `holdfast check {}`", path.display()),

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use history::Verdict;
 use load::{Arrival, LoadPlan, Step, ThinkTime};
-use run::script_files::{self, ScriptFiles};
 use run::{Standalone, StandaloneEnd, StandaloneNews};
+use scenario_files::ScriptFiles;
 
 use crate::arguments::{ArrivalWord, LoadOptions};
 use crate::exit::Exit;
@@ -126,7 +126,7 @@ fn scripts(
         options.insert(format!("scripts.{place}.file"), path.to_string_lossy().into_owned());
         options.insert(format!("scripts.{place}.weight"), weight.to_string());
     }
-    script_files::read_into(options, Path::new("")).map_err(Exit::wrong)
+    scenario_files::read_scripts(options, Path::new("")).map_err(Exit::wrong)
 }
 
 fn tell(told: &StandaloneNews<'_>, json: bool) {

@@ -1,6 +1,6 @@
 //! `holdfast manifests`: the service account and the roles with which a scenario of pods may be run. Starts nothing, asks no cluster.
 
-use run::pods::{Manifests, Wanted};
+use pods::{Manifests, Wanted};
 use scenario::Scenario;
 
 use crate::arguments::ManifestsOptions;
@@ -17,7 +17,7 @@ pub fn manifests(options: &ManifestsOptions) -> Result<Exit, Exit> {
         is_only_needed: options.only_needed,
     };
     let each: Vec<&Scenario> = scenarios.iter().collect();
-    let Some(Manifests { text, not_known }) = run::pods::manifests(&each, &wanted) else {
+    let Some(Manifests { text, not_known }) = pods::manifests(&each, &wanted) else {
         return Err(Exit::wrong(anyhow::anyhow!(
             "{}: no roles are needed: it has no pods as members (`target: kubernetes`)",
             options.scenario.display()
@@ -25,7 +25,7 @@ pub fn manifests(options: &ManifestsOptions) -> Result<Exit, Exit> {
     };
     text.lines().for_each(|line| printed!("{line}"));
     if !not_known.is_empty() {
-        complained!("what the commands of {} need beside that is not known", not_known.join(", "));
+        complained!("other permissions that the commands of {} need are unknown", not_known.join(", "));
     }
     Ok(Exit::Done)
 }
@@ -34,7 +34,7 @@ pub fn manifests(options: &ManifestsOptions) -> Result<Exit, Exit> {
 fn scenarios(options: &ManifestsOptions) -> Result<Vec<Scenario>, Exit> {
     let (path, set) = (&options.scenario, &options.set);
     let (source, folder) = (read_source(path)?, folder_of(path));
-    let plan = run::plan(&source, set, &folder).map_err(not_planned)?;
+    let plan = scenario_files::plan(&source, set, &folder).map_err(not_planned)?;
     let mut scenarios: Vec<Scenario> = match plan.matrix {
         Some(matrix) => {
             check_set(&matrix, &source, set)?;
@@ -43,7 +43,7 @@ fn scenarios(options: &ManifestsOptions) -> Result<Vec<Scenario>, Exit> {
         None => vec![plan.scenario],
     };
     for scenario in &mut scenarios {
-        run::external::check_commands(scenario, &source, set, &folder)
+        scenario_files::check_commands(scenario, &source, set, &folder)
             .map_err(|rejection| reject(*rejection))?;
     }
     Ok(scenarios)

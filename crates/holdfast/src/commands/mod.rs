@@ -28,6 +28,7 @@ use history::visible::is_hidden;
 use history::whole_file::{self, Link};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use scenario::{Matrix, Refusal, Rejection, Source};
+use scenario_files::PlanError;
 
 use crate::complained;
 use crate::exit::{Exit, WRONG};
@@ -82,10 +83,10 @@ fn reject(rejection: Rejection) -> Exit {
 }
 
 /// Shows why neither a scenario nor the engine file it names can be used.
-fn not_planned(error: ::run::PlanError) -> Exit {
+fn not_planned(error: PlanError) -> Exit {
     match error {
-        ::run::PlanError::Rejected(rejection) => reject(*rejection),
-        ::run::PlanError::Unreadable(_) => Exit::wrong(error),
+        PlanError::Rejected(rejection) => reject(*rejection),
+        PlanError::Unreadable(_) => Exit::wrong(error),
     }
 }
 

@@ -67,7 +67,8 @@ fn at_scale(path: &Path, options: &PredictOptions) -> Result<Exit, Exit> {
             path.display()
         )));
     }
-    let plan = run::plan(&read_source(path)?, &options.set, &folder_of(path)).map_err(not_planned)?;
+    let plan =
+        scenario_files::plan(&read_source(path)?, &options.set, &folder_of(path)).map_err(not_planned)?;
     let scenario = plan.scenario;
     for (name, share) in [("--not-returning", options.not_returning), ("--host-down", options.host_down)] {
         if !(0.0..=1.0).contains(&share) {

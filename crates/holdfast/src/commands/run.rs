@@ -27,7 +27,8 @@ pub fn run(mut options: RunOptions) -> Result<Exit, Exit> {
     }
     let source = read_source(&options.scenario)?;
     let interrupts = Interrupts::listen()?;
-    let plan = run::plan(&source, &options.set, &folder_of(&options.scenario)).map_err(not_planned)?;
+    let plan =
+        scenario_files::plan(&source, &options.set, &folder_of(&options.scenario)).map_err(not_planned)?;
     if let Some(matrix) = &plan.matrix {
         check_set(matrix, &source, &options.set)?;
     }

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use history::{Action, ErrorClass, Outcome};
-use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
+use client::{Connector as _, cql};
+use history::{Action, ErrorClass, Key, Outcome};
+use load::{Batch, Clock, Consistency, LoadPlan, Protocol, are_compared, prepare, replica_reads, start};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 
 use crate::cassandra_server::Server;
 use crate::ground::{self, here};
@@ -113,4 +116,51 @@ fn clients_of_a_lost_node_go_to_others_and_nothing_acknowledged_is_lost() {
     assert_eq!(after, survivors, "all clients have gone to them");
     let done = ground::Done { kinds: BTreeMap::new(), operations };
     ground::ledger_holds(&done, &ground::read(&plan));
+}
+
+#[test]
+#[ignore = "boots three Cassandras: a minute"]
+fn each_node_tells_what_its_own_copy_holds_and_not_what_the_others_do() {
+    let Some(servers) = Server::start(3, "each_node_tells_what_its_own_copy_holds") else { return };
+    let consistency = Consistency { each_node_has_all: true, ..Consistency::default() };
+    let plan = LoadPlan { consistency, ..plan("register", &[("compare_and_set", "off")], &servers) };
+    assert!(are_compared(&plan));
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    let held = || {
+        let reads = replica_reads(&plan, &Clock::new(), here(), Duration::ZERO).expect("read");
+        let values = reads.into_iter().map(|read| match (read.action, read.outcome) {
+            (Action::ReplicaRead { values, .. }, Outcome::Ok) => values,
+            other => panic!("{other:?}"),
+        });
+        values.collect::<Vec<_>>()
+    };
+    let register = |value: i64| vec![(Key::Number(3), value)];
+    write(&servers[0], cql::Consistency::All, 5);
+    assert_eq!(held(), [register(5), register(5), register(5)]);
+    write(&servers[1], cql::Consistency::NodeLocal, 6);
+    assert_eq!(held(), [register(5), register(6), register(5)]);
+}
+
+/// Writes a register through one node.
+fn write(server: &Server, writes: cql::Consistency, value: i64) {
+    let settings = cql::Settings {
+        keyspace: "holdfast".to_owned(),
+        replicas: None,
+        user: String::new(),
+        password: None,
+        reads: cql::Consistency::One,
+        reads_otherwise: None,
+        writes,
+        timestamps: cql::Timestamps::Client,
+        timeout: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(10),
+    };
+    let written = client::reactor::block_on(async {
+        let connector = cql::CqlConnector::new(vec![server.endpoint()], settings);
+        let connected = connector.connect(&mut ChaCha8Rng::seed_from_u64(1)).await;
+        let Ok(mut connected) = connected else { panic!("no session") };
+        let session = connected.session.sql().expect("SQL");
+        session.batch(&format!("UPDATE holdfast_register SET value = {value} WHERE key = 3")).await
+    });
+    written.expect("an event loop").expect("written");
 }

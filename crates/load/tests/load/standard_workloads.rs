@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use client::SqlSession;
 use history::{Action, ConditionFound, ErrorClass, Operation, Outcome};
-use load::{Batch, Clock, LoadPlan, prepare, start};
+use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
 
 use crate::ground::server::{self, Server};
 use crate::ground::{self, Done, cells_are_those_written, here, wait};
@@ -20,11 +20,16 @@ struct Bench {
 impl Bench {
     /// `None`, with a word on the test's output, where there is no server to be had.
     fn new(workload: &str, options: &[(&str, &str)]) -> Option<Bench> {
+        Bench::speaking(Protocol::Postgres, workload, options)
+    }
+
+    /// The same by another way of speaking PostgreSQL's protocol.
+    fn speaking(protocol: Protocol, workload: &str, options: &[(&str, &str)]) -> Option<Bench> {
         let programs = server::programs()?;
         // What is tested here is not whether a crash loses anything.
         let server = wait(Server::start(&programs, &["fsync=off", "max_wal_size=4GB"]));
         let plan = ground::plan(workload, &ground::texts(options), 4, &[("n1", &server)]);
-        let bench = Bench { server, plan };
+        let bench = Bench { server, plan: LoadPlan { protocol, ..plan } };
         prepare(&bench.plan, here(), &|_| {}).expect("prepared");
         Some(bench)
     }
@@ -398,11 +403,31 @@ const DEFECTS: [(usize, &[usize], &str, &str); 13] = [
     ),
 ];
 
+/// TPC-C's transactions.
+const KINDS: [&str; 5] = ["NEW-ORDER", "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL"];
+
+/// PostgreSQL itself, asked only for what other databases that speak its protocol have.
+#[test]
+fn tpcc_does_without_what_only_postgresql_has() {
+    let Some(bench) = Bench::speaking(Protocol::PostgresCompatible, "tpcc", &[]) else { return };
+    let done = bench.run(200, &KINDS);
+    let (conditions, counts) = looked(&bench.read());
+    assert_eq!(conditions.len(), 12);
+    assert!(violated(&conditions).is_empty(), "{conditions:#?}");
+    assert!(counts["payments"] > 0 && done.kinds["DELIVERY"] > 0, "{counts:?}");
+    let tables = "SELECT (SELECT count(*) FROM pg_constraint WHERE contype = 'p' AND conrelid > 16383), \
+                  (SELECT count(*) FROM pg_class WHERE reloptions IS NOT NULL AND oid > 16383)";
+    let rows = wait(async { bench.server.client().await.batch(tables).await }).expect("counted");
+    assert_eq!((rows.text(0, 0), rows.text(0, 1)), (Some("8"), Some("0")), "keys, and settings of storage");
+    bench.sql("DELETE FROM orders WHERE o_d_id = 8");
+    let found = violated(&looked(&bench.read()).0);
+    assert!([2, 4, 5, 6, 7, 11].iter().all(|number| found.contains(number)), "{found:?}");
+}
+
 #[test]
 fn tpcc_keeps_its_twelve_conditions_and_a_planted_violation_of_each_is_found() {
     let Some(bench) = Bench::new("tpcc", &[]) else { return };
-    let kinds = ["NEW-ORDER", "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL"];
-    let done = bench.run(600, &kinds);
+    let done = bench.run(600, &KINDS);
     let ended = |wanted: &str| {
         let kept = |operation: &&Operation| matches!(&operation.action, Action::Transaction { name, rolled_back: false } if name == wanted);
         done.operations.iter().filter(kept).count() as i64

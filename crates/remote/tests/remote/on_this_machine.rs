@@ -161,10 +161,10 @@ fn looks_that_show_nothing_keep_the_fault_from_being_struck() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::open(folder.path()).expect("a journal");
     for (key, look, because) in [
-        ("stands", "[{ run: [\"true\"] }]", "shows it already"),
-        ("stands", "[{ run: [no-such-program] }]", "cannot be asked"),
-        ("gone", "[{ run: [\"false\"] }]", "does not look as without the fault"),
-        ("gone", "[{ run: [no-such-program], exit: 1 }]", "does not look as without the fault"),
+        ("stands", "[{ run: [\"true\"] }]", "check already passes"),
+        ("stands", "[{ run: [no-such-program] }]", "check did not run"),
+        ("gone", "[{ run: [\"false\"] }]", "is not in its normal state"),
+        ("gone", "[{ run: [no-such-program], exit: 1 }]", "is not in its normal state"),
     ] {
         let fault = filled(&marker(folder.path(), &[(key, look)]));
         let error = tried(fault, &here(), &journal, (LATE, SHORT)).expect_err(look);

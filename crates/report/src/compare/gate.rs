@@ -203,7 +203,7 @@ pub(super) fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, Stri
     };
     // Nothing falls below 0: such a bound would hold for a figure of 0, too.
     if limit <= 0.0 {
-        return unknown("the bound is no less than the figure it is held against, so nothing exceeds it");
+        return unknown("the bound is no smaller than the reference figure, so nothing can exceed it");
     }
     let is_above = limit > 1.0;
     let (is_shown, is_beyond, is_within) = if is_above {

@@ -57,13 +57,13 @@ pub enum ExportError {
         source: results::matrix::MatrixError,
     },
     /// The directory of a matrix in a form of one run.
-    #[error("{} holds the runs of a matrix, which go into this form one by one: give one of those under {}", path.display(), path.join("cells").display())]
+    #[error("{} is the directory of a matrix, and this form takes a single run: give one of those under {}", path.display(), path.join("cells").display())]
     OneOfMany {
         /// The directory.
         path: PathBuf,
     },
     /// No load of this name.
-    #[error("load {load}: there is no such load in the run; there are {known}")]
+    #[error("the run has no load {load}; it has {known}")]
     NoLoad {
         /// The name given.
         load: String,
@@ -71,13 +71,13 @@ pub enum ExportError {
         known: String,
     },
     /// No load whose operations Jepsen has a form for.
-    #[error("jepsen: no load of the run has a form there ({why})")]
+    #[error("jepsen: no load of the run can be written in this form ({why})")]
     NoForm {
         /// Why, load by load.
         why: String,
     },
     /// Several loads, which no checker of Jepsen's takes together.
-    #[error("jepsen: a history there is of one kind of operation; choose a load with --load: {loads}")]
+    #[error("jepsen: a history holds one kind of operation; choose a load with --load: {loads}")]
     SeveralLoads {
         /// Those that have a form.
         loads: String,

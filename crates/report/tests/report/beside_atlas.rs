@@ -127,7 +127,7 @@ fn a_planted_worse_run_is_worse_than_every_run_of_the_atlas_and_an_equal_one_is_
     let text = check(SCENARIO, result(1.045), &atlas, &["longer than in 5 of 10", "as in all 10"]);
     assert!(!text.contains("Worse") && !text.contains("Better"), "{text}");
     let text = check(SCENARIO, result(0.5), &atlas, &["shorter than in all 10", "Better than the atlas"]);
-    assert!(text.contains("by chance once in 11"), "{text}");
+    assert!(text.contains("By chance alone, 1 in 11 runs"), "{text}");
 }
 
 #[test]
@@ -146,8 +146,7 @@ fn latency_and_throughput_are_compared_before_the_fault_between_the_same_loads()
     let loads = ["bank: p99, baseline", "higher than in all 10", "ledger: throughput, baseline"];
     let text = check(SCENARIO, slow.clone(), &atlas_of(10), &loads);
     assert!(!text.contains("The machines differ"), "{text}");
-    let doubts =
-        "Measurement warnings, such as of a busy machine: in 1 of 1 of yours, in 10 of 10 of the atlas'.";
+    let doubts = "Runs with measurement warnings, such as a busy machine: 1 of your 1, 10 of the atlas' 10.";
     assert!(text.contains(doubts), "{text}");
     slow.facts.machine.insert("cores".to_owned(), "64".to_owned());
     check(SCENARIO, slow.clone(), &atlas_of(10), &["The machines differ"]);
@@ -230,7 +229,7 @@ fn a_cell_that_is_not_there_is_told_with_those_that_are() {
 #[test]
 fn runs_that_say_nothing_to_compare_are_told_why() {
     let random = SCENARIO.replace("host: leader", "host: random");
-    check(&random, result(1.0), &atlas_of(10), &["Whom it struck is not known"]);
+    check(&random, result(1.0), &atlas_of(10), &["The target's role is unknown"]);
     check("name: damaged", result(1.0), &atlas_of(10), &["The scenario cannot be read: scenario.yaml: "]);
     let mut without = result(1.0);
     without.faults.clear();

@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent::{Asked, Group, GroupError, IfLost, Link, NotForAgents, PlanWords, relay};
 use history::EventSink;
 use load::{Batch, Clock, LoadHandle, LoadPlan, Part};
+use pods::{Fleet, FleetError, Pods, fleet_plan};
 use remote::channel::{Channel, Opened};
 use remote::transport::TransportError;
 use remote::{Journal, Reach};
 use scenario::{AgentLost, Cluster, Scenario};
+use scenario_files::reach_by;
 
-use super::commands::reach_by;
 use crate::chronicle::Chronicle;
-use crate::pods::{Fleet, FleetError, Pods, fleet_plan};
 
 /// What an agent is started as, where its machine has holdfast where programs are looked for.
 const PROGRAM: &str = "holdfast";

@@ -4,7 +4,6 @@
 //! the run leaves are the workloads' tables.
 
 mod agents;
-mod commands;
 mod strikes;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,20 +17,20 @@ use load::{
     Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password,
 };
 use nix::sys::resource::{Resource, getrlimit};
+use pods::{Pods, PodsError, Watching, fleet_plan};
 use remote::permit::PermitError;
 use remote::{Journal, Permit};
 use scenario::{Cluster, Scenario, node_name};
+use scenario_files::permit;
 use watch::{Usage, Vigil, Watch};
 
 pub(crate) use self::agents::AgentPods;
 pub use self::agents::{AgentError, PlannedAgent, planned_agents};
 use self::agents::{Agents, muster};
-pub use self::commands::{Planned, check_commands, permit, planned};
 use self::strikes::{On, Strikes};
 use crate::chronicle::Chronicle;
 use crate::load_plans::{Access, PlanError, plans};
 use crate::orders::Orders;
-use crate::pods::{Pods, PodsError, Watching, fleet_plan};
 use crate::preparation::{self, PreparationError, check_open_files, load_tables};
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
@@ -258,7 +257,7 @@ impl Target for ClusterTarget {
             None => Arc::new(Journal::open(run.directory.path())?),
         };
         let pods = self.pods.as_ref();
-        let watching = pods.map(|pods| pods.watch(run.directory, run.zero)).transpose()?;
+        let watching = pods.map(|pods| pods.watch(run.directory.path(), run.zero)).transpose()?;
         let vigil = Vigil::start(Watch {
             lab: None,
             directory: run.directory.path(),

@@ -12,16 +12,16 @@ use std::time::Duration;
 use faults::{FaultRecord, FaultRecords, ReceiptOf, Role, Struck, pick};
 use history::{EventKind, EventSink, FaultId, Receipt, Verdict};
 use load::LoadPlan;
+use pods::{NodeError, Pods};
 use remote::looks::{Seen, Sight};
 use remote::receipt::Doubt;
 use remote::strike::{Patience, Standing, strike, token};
 use remote::{Filled, Journal, Permit, Reach};
 use scenario::{Cluster, ExternalFault, Fault, FaultAction, Member, NodeTarget, Scenario, node_name};
+use scenario_files::{asks_for, commands_at, reach_of};
 
-use super::commands::{asks_for, commands_at, reach_of};
 use super::here;
 use crate::chronicle::Chronicle;
-use crate::pods::{self, NodeError, Pods};
 
 /// How long a machine may take to look as it should.
 const PATIENCE: Patience = Patience { stands: Duration::from_secs(10), gone: Duration::from_secs(60) };
@@ -260,6 +260,10 @@ impl Ground {
                 let effect_s = self.chronicle.seconds_at(broken.standing.struck_at());
                 let mut receipt = effect_of(&broken);
                 receipt.evidence.extend(waited);
+                if let Some(late) = late_in_words(record.asked_s, effect_s, stands) {
+                    receipt.verdict = receipt.verdict.and(Verdict::Unknown);
+                    receipt.evidence.push(late);
+                }
                 self.receive(number, Some(effect_s), receipt);
                 Some(broken)
             }
@@ -349,6 +353,16 @@ fn waited_in_words(node: NodeTarget, due_s: f64, waited_s: f64) -> Option<String
         .then(|| format!("it was due at {due_s:.1} s; the leader was looked for over {waited_s:.1} s"))
 }
 
+/// What is to be said of a fault that was struck when its time was over.
+fn late_in_words(asked_s: f64, effect_s: f64, stands: Duration) -> Option<String> {
+    let (late_s, stands_s) = (effect_s - asked_s, stands.as_secs_f64());
+    (late_s >= stands_s).then(|| {
+        format!(
+            "it was struck {late_s:.1} s after it was due, and should have been over after {stands_s:.1} s"
+        )
+    })
+}
+
 /// When the timer on the machine fires, from its arming on. What strikes and what undoes have their whole time before that: a timer
 /// that fires while a strike goes on is used up, and what it undid is struck after it.
 fn timer_after(stands: Duration, commands: &Filled) -> Duration {
@@ -387,6 +401,14 @@ mod tests {
         assert_eq!(said(NodeTarget::Leader, 3.2).as_deref(), Some(late));
         assert_eq!(said(NodeTarget::AFollower, 0.3), None);
         assert_eq!(said(NodeTarget::Named(0), 3.2), None);
+    }
+
+    #[test]
+    fn a_fault_that_was_struck_when_its_time_was_over_says_so() {
+        let stands = Duration::from_secs(10);
+        assert_eq!(late_in_words(5.0, 14.9, stands), None);
+        let late = late_in_words(5.0, 15.5, stands).expect("too late");
+        assert!(late.contains("10.5 s after it was due"), "{late}");
     }
 
     #[test]

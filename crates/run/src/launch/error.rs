@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
+use platform::room::RoomError;
 use remote::permit::PermitError;
 use scenario::Rejection;
+use scenario_files::{BesideError, PlanError};
 use watch::captures::CaptureError;
 
-use crate::beside_scenario::BesideError;
 use crate::directory::DirectoryError;
-use crate::engine_files::PlanError;
-use crate::room::RoomError;
 
 /// What can go wrong outside the lab, or be told of what went wrong inside.
 #[derive(Debug, thiserror::Error)]

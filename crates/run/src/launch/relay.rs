@@ -8,13 +8,12 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use faults::Lie;
 use history::Verdict;
-use lab::supervisor;
+use lab::{planted_stall, supervisor};
 
 use super::error::LaunchError;
 use super::options::{Message, Show};
 use crate::directory::RunDirectory;
 use crate::orders::{INTERRUPT, News, Orders};
-use crate::planted_stall;
 
 /// The second of the run in which a planted stall begins.
 const STALL_AT_S: u64 = 3;

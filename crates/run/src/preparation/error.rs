@@ -1,4 +1,4 @@
-//! Why a run could not be prepared, and where in the scenario that lies.
+//! Why a run could not be prepared.
 
 use engine::EngineError;
 use load::LoadError;
@@ -7,7 +7,6 @@ use watch::captures::CaptureError;
 use workload::ConfigurationError;
 
 use crate::load_plans::{Misconfigured, PlanError};
-use crate::script_files::MisnamedFile;
 use crate::target::PlaceError;
 
 /// What can go wrong before the first load starts.
@@ -55,9 +54,6 @@ pub enum PreparationError {
         /// Why not.
         why: String,
     },
-    /// A script's file.
-    #[error(transparent)]
-    ScriptFile(#[from] MisnamedFile),
 }
 
 impl From<Misconfigured> for PreparationError {
@@ -71,21 +67,6 @@ impl From<PlanError> for PreparationError {
         match error {
             PlanError::Misconfigured(error) => error.into(),
             PlanError::Engine(error) => error.into(),
-        }
-    }
-}
-
-impl PreparationError {
-    /// The same as a rejection with a caret, where it is about a value of the scenario.
-    #[must_use]
-    pub fn rejection(
-        &self,
-        source: &scenario::Source,
-        overrides: &[(String, String)],
-    ) -> Option<scenario::Rejection> {
-        match self {
-            PreparationError::ScriptFile(misnamed) => misnamed.pointed_at(source, overrides),
-            _ => None,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What is known of a run before it begins, for its first event and its result.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use capabilities::Leadership;
 use engine::Engine;
@@ -12,9 +11,8 @@ use scenario::{DiskSync, Failover, Scenario, Volumes};
 use workload::Workload;
 
 use super::error::PreparationError;
-use crate::load_plans::{Misconfigured, most_clients, workload_of};
+use crate::load_plans::{most_clients, workload_of};
 use crate::orders::Orders;
-use crate::script_files;
 
 fn volumes_in_words(volumes: Volumes) -> &'static str {
     match volumes {
@@ -89,24 +87,6 @@ pub(crate) fn planned(scenario: &Scenario, orders: &Orders) -> Result<RunFacts, 
         is_external: scenario.cluster.is_some(),
         ..RunFacts::default()
     })
-}
-
-/// Whether every load's workload takes its options: what the scenario language cannot see by itself, such as shares that
-/// do not add up or a script that cannot be read.
-///
-/// Scripts that stand in files, whose paths begin at `folder`, are read into the scenario first.
-///
-/// # Errors
-/// Of the first load that cannot be had, or whose file cannot be read.
-pub fn check_workloads(scenario: &mut Scenario, folder: &Path) -> Result<(), PreparationError> {
-    let files = script_files::read_into_scenario(scenario, folder)?;
-    for load in &scenario.loads {
-        workload_of(load).map_err(|Misconfigured { load, source }| match files.get(&load) {
-            Some(files) => Misconfigured { source: files.name_file_in(source), load },
-            None => Misconfigured { load, source },
-        })?;
-    }
-    Ok(())
 }
 
 /// What is known of each load before it starts.

@@ -43,7 +43,7 @@ pub(super) fn memory_groups(
     cpu_groups: Option<&CpuGroups>,
     chronicle: &Chronicle,
 ) -> Option<Arc<MemoryGroups>> {
-    if !crate::room::needs(scenario, Need::MemoryGroups) {
+    if !platform::room::needs(scenario, Need::MemoryGroups) {
         return None;
     }
     let made = MemoryGroups::make(&orders.run_name, cpu_groups);

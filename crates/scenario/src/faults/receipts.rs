@@ -134,13 +134,14 @@ fn check_share(
     };
     let needs = Duration::from_secs((needed / per_s).ceil() as u64);
     let (message, help) = if needed > DATAGRAMS_MAX {
-        (format!("of at most {DATAGRAMS_MAX} datagrams, too few"), written)
+        (format!("{DATAGRAMS_MAX} datagrams, the most that are sent, are too few"), written)
     } else {
         let longer = format!("make the fault last {} or longer", format_duration(needs));
         let help = if enough < 0.5 { format!("{longer}, or {written}") } else { longer };
-        (format!("of the datagrams that can be sent in {}, too few", format_duration(stands)), help)
+        let stands = format_duration(stands);
+        (format!("{sent:.0} datagrams, all that can be sent in {stands}, are too few"), help)
     };
-    let told = format!("{message} would show `{}: {}`", share.name, format_percent(value));
+    let told = format!("{message} to show `{}: {}`", share.name, format_percent(value));
     let label = if value <= 0.5 { "too rare for evidence" } else { "the rest is too rare for evidence" };
     findings.add("no-receipt", share.at, told, label, help);
 }

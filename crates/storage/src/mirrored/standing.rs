@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use disk::mirror::Standing;
+use disk::mirror::{Occurrence, Reason, Standing};
 
 /// What went over the wire to a component, while others served and by now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,13 +44,14 @@ pub enum Role {
 }
 
 /// What happened to a component, where it is worth telling.
-pub(super) fn in_words(host: &str, occurrence: &disk::mirror::Occurrence, bytes_left: u64) -> Option<String> {
+pub(super) fn in_words(host: &str, occurrence: &Occurrence, bytes_left: u64) -> Option<String> {
     Some(match occurrence.standing {
-        Standing::Away if occurrence.why == "service ended" => return None,
-        Standing::Away => format!(
-            "the component on {host} is out: {}; running without it, changes are logged for catch-up",
-            occurrence.why
-        ),
+        Standing::Away => match occurrence.why? {
+            Reason::ServiceEnded => return None,
+            why => format!(
+                "the component on {host} is out: {why}; running without it, changes are logged for catch-up"
+            ),
+        },
         Standing::CatchingUp if bytes_left < 4_096 => return None,
         Standing::CatchingUp => {
             format!("the component on {host} catches up: {} left to copy", in_bytes(bytes_left))
@@ -81,11 +82,10 @@ mod tests {
 
     #[test]
     fn what_goes_without_saying_is_not_said() {
-        let occurrence =
-            |standing, why| disk::mirror::Occurrence { at: Duration::ZERO, peer: 0, standing, why };
-        assert_eq!(in_words("h", &occurrence(Standing::Away, "service ended"), 0), None);
-        assert_eq!(in_words("h", &occurrence(Standing::CatchingUp, ""), 100), None);
-        let out = in_words("h", &occurrence(Standing::Away, "it stopped answering"), 0).expect("told");
+        let occurrence = |standing, why| Occurrence { at: Duration::ZERO, peer: 0, standing, why };
+        assert_eq!(in_words("h", &occurrence(Standing::Away, Some(Reason::ServiceEnded)), 0), None);
+        assert_eq!(in_words("h", &occurrence(Standing::CatchingUp, None), 100), None);
+        let out = in_words("h", &occurrence(Standing::Away, Some(Reason::Silent)), 0).expect("told");
         assert!(out.starts_with("the component on h is out: it stopped answering"), "{out}");
     }
 }

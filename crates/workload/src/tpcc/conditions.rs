@@ -17,21 +17,20 @@ use crate::workload::refused;
 /// Examples of each violated condition.
 const EXAMPLES: usize = 3;
 
-/// Each condition: its name, and a query for one line of text about each violation.
+/// Each condition: its name, a sentence about a violation, with expressions in brackets, and where violations are found.
 ///
 /// `IS DISTINCT FROM` everywhere: a sum over rows that are gone is NULL, which equals nothing.
-const CONDITIONS: [(&str, &str); 12] = [
+const CONDITIONS: [(&str, &str, &str); 12] = [
     (
         "1: W_YTD = sum(D_YTD)",
-        "SELECT format('warehouse %s: w_ytd %s, its districts %s', w_id, w_ytd, districts) FROM warehouse LEFT JOIN \
-         (SELECT d_w_id, sum(d_ytd) AS districts FROM district GROUP BY d_w_id) AS d ON d_w_id = w_id \
-         WHERE w_ytd IS DISTINCT FROM districts",
+        "warehouse [w_id]: w_ytd [w_ytd], its districts [districts]",
+        "warehouse LEFT JOIN (SELECT d_w_id, sum(d_ytd) AS districts FROM district GROUP BY d_w_id) AS d \
+         ON d_w_id = w_id WHERE w_ytd IS DISTINCT FROM districts",
     ),
     (
         "2: D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)",
-        "SELECT format('district %s/%s: next order %s, last order %s, last new order %s', d_w_id, d_id, d_next_o_id, \
-         last_order, last_new) FROM district \
-         LEFT JOIN (SELECT o_w_id, o_d_id, max(o_id) AS last_order FROM orders GROUP BY 1, 2) AS o \
+        "district [d_w_id]/[d_id]: next order [d_next_o_id], last order [last_order], last new order [last_new]",
+        "district LEFT JOIN (SELECT o_w_id, o_d_id, max(o_id) AS last_order FROM orders GROUP BY 1, 2) AS o \
          ON o_w_id = d_w_id AND o_d_id = d_id \
          LEFT JOIN (SELECT no_w_id, no_d_id, max(no_o_id) AS last_new FROM new_order GROUP BY 1, 2) AS n \
          ON no_w_id = d_w_id AND no_d_id = d_id \
@@ -39,63 +38,66 @@ const CONDITIONS: [(&str, &str); 12] = [
     ),
     (
         "3: NO_O_ID without gaps",
-        "SELECT format('district %s/%s: %s new orders from %s to %s', no_w_id, no_d_id, count(*), min(no_o_id), \
-         max(no_o_id)) FROM new_order GROUP BY no_w_id, no_d_id HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)",
+        "district [no_w_id]/[no_d_id]: [count(*)] new orders from [min(no_o_id)] to [max(no_o_id)]",
+        "new_order GROUP BY no_w_id, no_d_id HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)",
     ),
     (
         "4: sum(O_OL_CNT) = number of order lines, by district",
-        "SELECT format('district %s/%s: its orders tell of %s lines, %s are there', coalesce(o_w_id, ol_w_id), \
-         coalesce(o_d_id, ol_d_id), told, there) FROM \
-         (SELECT o_w_id, o_d_id, sum(o_ol_cnt) AS told FROM orders GROUP BY 1, 2) AS o FULL JOIN \
+        "district [coalesce(o_w_id, ol_w_id)]/[coalesce(o_d_id, ol_d_id)]: its orders tell of [told] lines, \
+         [there] are there",
+        "(SELECT o_w_id, o_d_id, sum(o_ol_cnt) AS told FROM orders GROUP BY 1, 2) AS o FULL JOIN \
          (SELECT ol_w_id, ol_d_id, count(*) AS there FROM order_line GROUP BY 1, 2) AS l \
          ON ol_w_id = o_w_id AND ol_d_id = o_d_id WHERE told IS DISTINCT FROM there",
     ),
     (
         "5: an order has no carrier exactly while it is a new order",
-        "SELECT format('order %s/%s/%s: carrier %s, %s', coalesce(o_w_id, no_w_id), coalesce(o_d_id, no_d_id), \
-         coalesce(o_id, no_o_id), coalesce(o_carrier_id::text, 'none'), CASE WHEN no_o_id IS NULL THEN \
-         'not a new order' WHEN o_id IS NULL THEN 'a new order without an order' ELSE 'a new order' END) \
-         FROM orders FULL JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id \
+        "order [coalesce(o_w_id, no_w_id)]/[coalesce(o_d_id, no_d_id)]/[coalesce(o_id, no_o_id)]: \
+         carrier [coalesce(CAST(o_carrier_id AS text), 'none')], [CASE WHEN no_o_id IS NULL THEN 'not a new order' \
+         WHEN o_id IS NULL THEN 'a new order without an order' ELSE 'a new order' END]",
+        "orders FULL JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id \
          WHERE o_id IS NULL OR (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)",
     ),
     (
         "6: O_OL_CNT = number of its order lines",
-        "SELECT format('order %s/%s/%s: tells of %s lines, %s are there', coalesce(o_w_id, ol_w_id), \
-         coalesce(o_d_id, ol_d_id), coalesce(o_id, ol_o_id), o_ol_cnt, coalesce(there, 0)) FROM orders FULL JOIN \
+        "order [coalesce(o_w_id, ol_w_id)]/[coalesce(o_d_id, ol_d_id)]/[coalesce(o_id, ol_o_id)]: \
+         tells of [o_ol_cnt] lines, [coalesce(there, 0)] are there",
+        "orders FULL JOIN \
          (SELECT ol_w_id, ol_d_id, ol_o_id, count(*) AS there FROM order_line GROUP BY 1, 2, 3) AS l \
          ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_ol_cnt IS DISTINCT FROM there",
     ),
     (
         "7: an order line has no delivery date exactly while its order has no carrier",
-        "SELECT format('line %s of order %s/%s/%s: delivered %s, carrier %s', ol_number, ol_w_id, ol_d_id, ol_o_id, \
-         coalesce(ol_delivery_d::text, 'never'), coalesce(o_carrier_id::text, 'none')) FROM order_line LEFT JOIN orders \
-         ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id \
+        "line [ol_number] of order [ol_w_id]/[ol_d_id]/[ol_o_id]: \
+         delivered [coalesce(CAST(ol_delivery_d AS text), 'never')], \
+         carrier [coalesce(CAST(o_carrier_id AS text), 'none')]",
+        "order_line LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id \
          WHERE (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)",
     ),
     (
         "8: W_YTD = sum(H_AMOUNT)",
-        "SELECT format('warehouse %s: w_ytd %s, its history %s', w_id, w_ytd, paid) FROM warehouse LEFT JOIN \
-         (SELECT h_w_id, sum(h_amount) AS paid FROM history GROUP BY h_w_id) AS h ON h_w_id = w_id \
-         WHERE w_ytd IS DISTINCT FROM paid",
+        "warehouse [w_id]: w_ytd [w_ytd], its history [paid]",
+        "warehouse LEFT JOIN (SELECT h_w_id, sum(h_amount) AS paid FROM history GROUP BY h_w_id) AS h \
+         ON h_w_id = w_id WHERE w_ytd IS DISTINCT FROM paid",
     ),
     (
         "9: D_YTD = sum(H_AMOUNT)",
-        "SELECT format('district %s/%s: d_ytd %s, its history %s', d_w_id, d_id, d_ytd, paid) FROM district LEFT JOIN \
-         (SELECT h_w_id, h_d_id, sum(h_amount) AS paid FROM history GROUP BY 1, 2) AS h \
+        "district [d_w_id]/[d_id]: d_ytd [d_ytd], its history [paid]",
+        "district LEFT JOIN (SELECT h_w_id, h_d_id, sum(h_amount) AS paid FROM history GROUP BY 1, 2) AS h \
          ON h_w_id = d_w_id AND h_d_id = d_id WHERE d_ytd IS DISTINCT FROM paid",
     ),
     (
         "10: C_BALANCE = delivered - paid",
-        "SELECT format('customer %s/%s/%s: balance %s, delivered %s, paid %s', c_w_id, c_d_id, c_id, c_balance, \
-         coalesce(delivered, 0), coalesce(paid, 0)) FROM customer LEFT JOIN delivered USING (c_w_id, c_d_id, c_id) \
+        "customer [c_w_id]/[c_d_id]/[c_id]: balance [c_balance], delivered [coalesce(delivered, 0)], \
+         paid [coalesce(paid, 0)]",
+        "customer LEFT JOIN delivered USING (c_w_id, c_d_id, c_id) \
          LEFT JOIN (SELECT h_c_w_id AS c_w_id, h_c_d_id AS c_d_id, h_c_id AS c_id, sum(h_amount) AS paid FROM history \
          GROUP BY 1, 2, 3) AS h USING (c_w_id, c_d_id, c_id) \
          WHERE c_balance IS DISTINCT FROM coalesce(delivered, 0) - coalesce(paid, 0)",
     ),
     (
         "11: orders - new orders - deliveries counted = 2100, by district",
-        "SELECT format('district %s/%s: %s orders, %s new orders, %s deliveries', d_w_id, d_id, orders, news, counted) \
-         FROM district LEFT JOIN (SELECT o_w_id, o_d_id, count(*) AS orders FROM orders GROUP BY 1, 2) AS o \
+        "district [d_w_id]/[d_id]: [orders] orders, [news] new orders, [counted] deliveries",
+        "district LEFT JOIN (SELECT o_w_id, o_d_id, count(*) AS orders FROM orders GROUP BY 1, 2) AS o \
          ON o_w_id = d_w_id AND o_d_id = d_id \
          LEFT JOIN (SELECT no_w_id, no_d_id, count(*) AS news FROM new_order GROUP BY 1, 2) AS n \
          ON no_w_id = d_w_id AND no_d_id = d_id \
@@ -104,16 +106,16 @@ const CONDITIONS: [(&str, &str); 12] = [
     ),
     (
         "12: C_BALANCE + C_YTD_PAYMENT = delivered",
-        "SELECT format('customer %s/%s/%s: balance %s, paid %s, delivered %s', c_w_id, c_d_id, c_id, c_balance, \
-         c_ytd_payment, coalesce(delivered, 0)) FROM customer LEFT JOIN delivered USING (c_w_id, c_d_id, c_id) \
+        "customer [c_w_id]/[c_d_id]/[c_id]: balance [c_balance], paid [c_ytd_payment], \
+         delivered [coalesce(delivered, 0)]",
+        "customer LEFT JOIN delivered USING (c_w_id, c_d_id, c_id) \
          WHERE c_balance + c_ytd_payment IS DISTINCT FROM coalesce(delivered, 0)",
     ),
 ];
 
 /// What was delivered to each customer, for the conditions that speak of it.
-const DELIVERED: &str = "CREATE TEMPORARY TABLE delivered ON COMMIT DROP AS \
-     SELECT o_w_id AS c_w_id, o_d_id AS c_d_id, o_c_id AS c_id, sum(ol_amount) AS delivered FROM order_line \
-     JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id \
+const DELIVERED: &str = "SELECT o_w_id AS c_w_id, o_d_id AS c_d_id, o_c_id AS c_id, sum(ol_amount) AS delivered \
+     FROM order_line JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id \
      WHERE ol_delivery_d IS NOT NULL GROUP BY 1, 2, 3";
 
 /// New orders and payments beyond the initial population: what acknowledged transactions are held against.
@@ -121,16 +123,33 @@ const COUNTS: &str = "SELECT (SELECT coalesce(sum(d_next_o_id - 3001), 0) FROM d
      (SELECT count(*) FROM orders) - (SELECT count(*) * 3000 FROM district), \
      (SELECT count(*) FROM history) - (SELECT count(*) * 3000 FROM district)";
 
+/// Each condition's name, and the query for examples of its violations and for their number.
+pub(super) fn questions() -> impl Iterator<Item = (&'static str, String)> {
+    CONDITIONS.into_iter().map(|(name, sentence, found)| {
+        let told = in_sql(sentence);
+        let question = format!(
+            "WITH delivered AS ({DELIVERED}) SELECT told, count(*) OVER () FROM (SELECT {told} FROM {found}) \
+             AS violation (told) ORDER BY told LIMIT {EXAMPLES}"
+        );
+        (name, question)
+    })
+}
+
+/// A sentence with expressions in brackets as an expression; one that is NULL leaves its place empty.
+fn in_sql(sentence: &str) -> String {
+    let parts = sentence.split(['[', ']']).enumerate().map(|(number, part)| match number % 2 {
+        0 => format!("'{part}'"),
+        _ => format!("CAST({part} AS text)"),
+    });
+    format!("concat({})", parts.collect::<Vec<_>>().join(", "))
+}
+
 /// Looks at all conditions.
 pub(super) async fn look(session: &mut (dyn SqlSession + '_)) -> Result<Action, SessionError> {
     session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
-    session.batch(DELIVERED).await?;
     let mut conditions = Vec::with_capacity(CONDITIONS.len());
-    for (name, query) in CONDITIONS {
-        let counted = format!(
-            "SELECT told, count(*) OVER () FROM ({query}) AS violation (told) ORDER BY told LIMIT {EXAMPLES}"
-        );
-        let rows = session.batch(&counted).await?;
+    for (name, question) in questions() {
+        let rows = session.batch(&question).await?;
         let violations = match rows.len() {
             0 => 0,
             _ => rows
@@ -149,4 +168,27 @@ pub(super) async fn look(session: &mut (dyn SqlSession + '_)) -> Result<Action, 
     }
     session.batch("COMMIT").await?;
     Ok(Action::ConditionsRead { conditions, counts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_is_put_together_by_the_database() {
+        assert_eq!(
+            in_sql("warehouse [w_id]: [a + b]"),
+            "concat('warehouse ', CAST(w_id AS text), ': ', CAST(a + b AS text), '')"
+        );
+    }
+
+    #[test]
+    fn every_condition_has_its_number_and_expressions_in_pairs_of_brackets() {
+        for (number, (name, sentence, _)) in (1..).zip(CONDITIONS) {
+            assert!(name.starts_with(&format!("{number}: ")), "{name}");
+            assert_eq!(sentence.matches('[').count(), sentence.matches(']').count(), "{sentence}");
+            assert!(sentence.contains('['), "{sentence}");
+        }
+        assert_eq!(questions().count(), 12);
+    }
 }

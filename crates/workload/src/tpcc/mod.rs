@@ -29,7 +29,7 @@ use history::Action;
 use self::population::Part;
 use self::random::{DELIVERY, KINDS, NEW_ORDER};
 use self::terminal::{DeliveryQueue, Habits, Input, Terminal};
-use crate::dialect::beginning;
+use crate::dialect::{analyse, beginning};
 use crate::loading::left_s;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
@@ -40,6 +40,9 @@ const SESSIONS_MAX: usize = 4;
 
 /// New orders a minute that one warehouse can have by the standard's pauses (clause 4.1.3).
 const MOST_TPMC_PER_WAREHOUSE: f64 = 12.86;
+
+/// The time of day to the second, as a table takes it.
+const NOW: &str = "SELECT CAST(date_trunc('second', LOCALTIMESTAMP) AS text)";
 
 /// How often a transaction that met a serialization failure or a deadlock is tried again, as the terminal of a user
 /// would.
@@ -131,8 +134,11 @@ impl Workload for Tpcc {
             if session.dialect() != Dialect::Postgres {
                 return Err(refused("tpcc is written in PostgreSQL's SQL only".to_owned()));
             }
-            session.batch(&schema::creation()).await?;
-            let now = session.batch("SELECT to_char(now(), 'YYYY-MM-DD HH24:MI:SS')").await?;
+            let with_keys = !session.keeps_dead_rows();
+            for statement in schema::TABLES.iter().flat_map(|table| table.creation(with_keys)) {
+                session.batch(&statement).await?;
+            }
+            let now = session.batch(NOW).await?;
             let now = now.text(0, 0).ok_or_else(|| refused("the time cannot be read".to_owned()))?.to_owned();
             let mut sessions = Vec::new();
             for _ in 0..SESSIONS_MAX {
@@ -140,7 +146,7 @@ impl Workload for Tpcc {
             }
             let warehouses = ground.scale.max(1);
             load(&mut sessions, warehouses, &now, ground.progress).await?;
-            finish(&mut sessions, ground.progress).await
+            finish(&mut sessions, with_keys, ground.progress).await
         })
     }
 
@@ -212,38 +218,38 @@ fn loaded(table: &str, done: u64, all: u64, elapsed: Duration) -> String {
     )
 }
 
-/// Makes keys and indexes, and the statistics that the planner needs.
-async fn finish(sessions: &mut [Session], progress: &dyn Fn(String)) -> Result<(), SessionError> {
-    let steps = RefCell::new(schema::FINISHING.iter());
-    let (steps, waiting) = (&steps, &RefCell::new(schema::FINISHING.map(schema::table_of).to_vec()));
+/// Makes indexes, and keys where the tables have none, and the statistics that the planner needs.
+async fn finish(
+    sessions: &mut [Session],
+    with_keys: bool,
+    progress: &dyn Fn(String),
+) -> Result<(), SessionError> {
+    let steps = RefCell::new(schema::TABLES.iter());
+    let waiting: Vec<&str> = schema::TABLES.iter().map(|table| table.name).collect();
+    let (steps, waiting) = (&steps, &RefCell::new(waiting));
     let tell = || {
         let waiting = waiting.borrow();
-        let done = schema::FINISHING.len() - waiting.len();
-        progress(format!(
-            "tpcc: keys and indexes, {done} of {} tables done; left: {}",
-            schema::FINISHING.len(),
-            waiting.join(", ")
-        ));
+        let all = schema::TABLES.len();
+        let done = all - waiting.len();
+        let left = waiting.join(", ");
+        progress(format!("tpcc: keys and indexes, {done} of {all} tables done; left: {left}"));
     };
     let tell = &tell;
     tell();
     let workers = sessions.iter_mut().map(|session| async move {
         loop {
             let next = steps.borrow_mut().next();
-            let Some(step) = next else { return Ok(()) };
-            session.sql()?.batch(step).await?;
-            waiting.borrow_mut().retain(|table| *table != schema::table_of(step));
+            let Some(table) = next else { return Ok(()) };
+            let session = session.sql()?;
+            for statement in table.finishing(with_keys) {
+                session.batch(&statement).await?;
+            }
+            analyse(session, table.name).await?;
+            waiting.borrow_mut().retain(|name| *name != table.name);
             tell();
         }
     });
-    parallel::all(workers).await?;
-    let tables: Vec<&str> = schema::TABLES.iter().map(|table| table.0).collect();
-    match sessions.first_mut() {
-        Some(session) => {
-            session.sql()?.batch(&format!("VACUUM ANALYZE {}", tables.join(", "))).await.map(|_| ())
-        }
-        None => Ok(()),
-    }
+    parallel::all(workers).await
 }
 
 #[cfg(test)]
@@ -251,15 +257,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loading_is_told_with_an_estimate_and_the_steps_after_it_by_their_tables() {
+    fn the_loading_is_told_with_an_estimate() {
         let told = loaded("stock", 25, 100, Duration::from_secs(10));
         assert_eq!(
             told,
             "tpcc: 25 % of the rows are loaded (last stock), about 30 s left; then keys and indexes"
         );
-        let tables = schema::FINISHING.map(schema::table_of);
-        assert_eq!(tables[..3], ["order_line", "stock", "customer"]);
-        assert_eq!(tables[8], "history");
+    }
+
+    #[test]
+    fn what_only_postgresql_has_is_not_asked_of_databases_that_speak_its_protocol() {
+        let foreign =
+            ["VACUUM", "USING (SELECT", "fillfactor", "TEMPORARY", "ON COMMIT", "format(", "to_char("];
+        let mut asked: Vec<String> = vec![NOW.to_owned()];
+        asked.extend(transactions::STATEMENTS.iter().map(|statement| statement.sql.to_string()));
+        asked.extend(conditions::questions().map(|(_, question)| question));
+        for table in &schema::TABLES {
+            asked.extend(table.creation(true));
+            asked.extend(table.finishing(true));
+        }
+        for text in &asked {
+            assert_eq!(foreign.iter().find(|words| text.contains(**words)), None, "{text}");
+        }
+        let keys = asked.iter().filter(|text| text.contains("PRIMARY KEY")).count();
+        assert_eq!((keys, asked.iter().any(|text| text.contains("ADD PRIMARY KEY"))), (8, false));
+    }
+
+    #[test]
+    fn postgresql_loads_tables_without_keys_and_makes_them_afterwards() {
+        let named = |name: &str| schema::TABLES.iter().find(|table| table.name == name).expect("a table");
+        let (of_items, of_orders) = (named("item"), named("orders"));
+        assert!(!of_items.creation(false)[1].contains("KEY"));
+        assert_eq!(of_items.finishing(false), ["ALTER TABLE item ADD PRIMARY KEY (i_id)"]);
+        assert_eq!(of_orders.finishing(false).len(), 2);
+        assert_eq!(of_orders.finishing(true).len(), 1, "its index");
     }
 
     #[test]

@@ -280,9 +280,9 @@ mod tests {
         let check = |part: Part, rows: usize| {
             let lines = lines(part);
             assert_eq!(lines.len(), rows, "{part:?}");
-            let (_, columns) =
-                super::super::schema::TABLES.iter().find(|table| table.0 == part.table()).expect("table");
-            let columns = columns.matches(", ").count() + 1;
+            let mut tables = super::super::schema::TABLES.iter();
+            let table = tables.find(|table| table.name == part.table()).expect("table");
+            let columns = table.columns.matches(", ").count() + 1;
             assert!(lines.iter().all(|line| line.len() == columns), "{part:?}");
         };
         check(Part::Warehouse(2), 1);

@@ -2,7 +2,8 @@
 //!
 //! Owns the statements and what is done with their answers. The lines of an order go to the database together, as arrays:
 //! the standard leaves open how many statements a transaction is. Rows are locked in the same order by everybody, so that
-//! transactions wait for each other but seldom in a circle. All decimal amounts are carried as whole cents.
+//! transactions wait for each other but seldom in a circle. All decimal amounts are carried as whole cents. Other databases that
+//! speak PostgreSQL's protocol have all of it: no USING in a DELETE, and texts are made of texts only.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -72,8 +73,8 @@ statements! {
     PayCustomer = "PAYMENT: UPDATE customer",
         "UPDATE customer SET c_balance = c_balance - $1::numeric, c_ytd_payment = c_ytd_payment + $1::numeric, \
          c_payment_cnt = c_payment_cnt + 1, c_data = CASE WHEN c_credit = 'BC' THEN \
-         left(concat_ws(' ', c_id, c_d_id, c_w_id, $5::int, $6::int, $1::numeric) || ' | ' || c_data, 500) \
-         ELSE c_data END WHERE c_w_id = $2 AND c_d_id = $3 AND c_id = $4 \
+         left(concat_ws(' ', c_id::text, c_d_id::text, c_w_id::text, $5::int::text, $6::int::text, $1::numeric::text) \
+         || ' | ' || c_data, 500) ELSE c_data END WHERE c_w_id = $2 AND c_d_id = $3 AND c_id = $4 \
          RETURNING c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, \
          c_credit, c_credit_lim, c_discount, c_balance, left(c_data, 200)";
     InsertHistory = "PAYMENT: INSERT history",
@@ -88,12 +89,12 @@ statements! {
         "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
          WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3";
     TakeOldest = "DELIVERY: DELETE new_order",
-        "DELETE FROM new_order USING (SELECT d, (SELECT no_o_id FROM new_order WHERE no_w_id = $1 AND no_d_id = d \
-         ORDER BY no_o_id LIMIT 1) AS o FROM unnest($2::int[]) AS district (d)) AS oldest \
-         WHERE no_w_id = $1 AND no_d_id = oldest.d AND no_o_id = oldest.o RETURNING no_d_id, no_o_id";
+        "DELETE FROM new_order WHERE no_w_id = $1 AND (no_d_id, no_o_id) IN (SELECT d, (SELECT no_o_id FROM new_order \
+         WHERE no_w_id = $1 AND no_d_id = d ORDER BY no_o_id LIMIT 1) FROM unnest($2::int[]) AS district (d)) \
+         RETURNING no_d_id, no_o_id";
     StillOpen = "DELIVERY: SELECT new_order",
         "SELECT d FROM unnest($2::int[]) AS district (d) \
-         WHERE EXISTS (SELECT FROM new_order WHERE no_w_id = $1 AND no_d_id = d)";
+         WHERE EXISTS (SELECT 1 FROM new_order WHERE no_w_id = $1 AND no_d_id = d)";
     DeliverOrders = "DELIVERY: UPDATE orders",
         "UPDATE orders SET o_carrier_id = $2 FROM unnest($3::int[], $4::int[]) AS taken (d, o) \
          WHERE o_w_id = $1 AND o_d_id = taken.d AND o_id = taken.o RETURNING o_d_id, o_id, o_c_id";

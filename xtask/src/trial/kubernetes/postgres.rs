@@ -52,7 +52,8 @@ pub(super) fn class(nodes: &[String]) -> Class {
 pub(super) fn objects(nodes: &[String], volume: &Path, programs: &Path) -> Value {
     let mut list = storage::objects(&[class(nodes)], volume);
     if let Some(items) = list["items"].as_array_mut() {
-        items.insert(0, json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }));
+        items
+            .insert(0, json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }));
         let first = json!({ "statefulset.kubernetes.io/pod-name": format!("{NAME}-0") });
         items.extend([
             service(NAME, &json!({ "app": NAME }), None),
@@ -155,6 +156,9 @@ mod tests {
         let claim = &set["spec"]["volumeClaimTemplates"][0]["spec"];
         assert_eq!(claim["storageClassName"], items[1]["metadata"]["name"]);
         let command = set["spec"]["template"]["spec"]["containers"][0]["command"][2].as_str();
-        assert!(command.is_some_and(|text| !text.contains("PROGRAMS") && !text.contains("PRIMARY")), "{command:?}");
+        assert!(
+            command.is_some_and(|text| !text.contains("PROGRAMS") && !text.contains("PRIMARY")),
+            "{command:?}"
+        );
     }
 }

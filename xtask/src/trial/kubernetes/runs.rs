@@ -44,11 +44,7 @@ pub(super) struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     /// Writes the scenarios that do not ship, with their command files, which turn this switch.
-    pub(super) fn make(
-        ground: &'a Ground,
-        holdfast: &'a Path,
-        switch: &Switch,
-    ) -> anyhow::Result<Runs<'a>> {
+    pub(super) fn make(ground: &'a Ground, holdfast: &'a Path, switch: &Switch) -> anyhow::Result<Runs<'a>> {
         let folder = ground.run_directory.join("scenarios");
         fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
         let program = switch.program().display().to_string();

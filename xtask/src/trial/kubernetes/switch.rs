@@ -11,7 +11,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use engine::Node as _;
 use fabric::{Block, Rule, RuleGuard};
 
 use super::ground::Ground;
@@ -96,7 +95,9 @@ fn carry_out(ground: &Ground, order: &str, cut: &mut BTreeMap<String, RuleGuard>
         "off" => {
             if let Some(lost) = machine.power_off()? {
                 let (blocks, files) = (lost.blocks_restored, lost.files);
-                println!("          {name} lost its power, and {blocks} blocks of {files} files that were not synced");
+                println!(
+                    "          {name} lost its power, and {blocks} blocks of {files} files that were not synced"
+                );
             }
         }
         "on" if !machine.has_power() => {

@@ -3,8 +3,8 @@
 //! Owns reading these parts of the file.
 
 use super::super::language::{
-    ANY_TIME, AS_ASKED, CLAIMS, ELECTS, FIND, PAPER, PER_REQUEST, PERIOD_OF_A_SETTING, SETTINGS, TESTED,
-    UNSYNCED, VERSION, WAY,
+    ANY_TIME, AS_ASKED, CLAIMS, ELECTS, FIND, NO_TOLERANCE, NONE, PAPER, PER_REQUEST, PERIOD_OF_A_SETTING,
+    SETTINGS, TESTED, UNSYNCED, VERSION, WAY,
 };
 use super::super::{Jar, VersionSource};
 use super::*;
@@ -346,12 +346,15 @@ impl Reader<'_> {
     }
 
     fn clock_tolerance(&mut self, node: &Node) -> Option<ClockTolerance> {
-        let is_any = matches!(&node.value, yaml::Value::Scalar { text, .. } if text == ANY_TIME);
-        match is_any {
-            true => Some(ClockTolerance::Any),
-            false => {
+        match &node.value {
+            yaml::Value::Scalar { text, .. } if text == ANY_TIME => Some(ClockTolerance::Any),
+            yaml::Value::Scalar { .. } => {
                 let most = self.decoder.duration(node, "`clock-tolerance`", "ms")?;
                 Some(ClockTolerance::UpTo(most.value))
+            }
+            _ => {
+                let why = self.decoder.record(node, &NO_TOLERANCE)?.get(NONE)?;
+                Some(ClockTolerance::Unstated(kept(self.decoder.text(why, "the reason")?.value)))
             }
         }
     }

@@ -27,15 +27,15 @@ pub fn run(
     }
     let folder = folder_of(&options.scenario);
     for cell in &mut matrix.cells {
-        run::check_workloads(&mut cell.scenario, &folder).map_err(|error| {
+        scenario_files::check_workloads(&mut cell.scenario, &folder).map_err(|error| {
             match error.rejection(source, &options.set) {
                 Some(rejection) => reject(rejection),
                 None => Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label)),
             }
         })?;
-        run::external::check_commands(&mut cell.scenario, source, &options.set, &folder)
+        scenario_files::check_commands(&mut cell.scenario, source, &options.set, &folder)
             .map_err(|rejection| reject(*rejection))?;
-        run::external::permit(&cell.scenario, options.yes_break.as_deref()).map_err(Exit::wrong)?;
+        scenario_files::permit(&cell.scenario, options.yes_break.as_deref()).map_err(Exit::wrong)?;
     }
     let version = env!("CARGO_PKG_VERSION");
     let mut series =

@@ -52,7 +52,7 @@ fn of_scope(
         };
         if !against.obstacles.of_loads.is_empty() && is_of_a_load(&gate.quantity) {
             let explanation =
-                format!("{of}: the loads are not the atlas', so {} is not compared", gate.quantity);
+                format!("{of}: the loads differ from the atlas', so {} is not compared", gate.quantity);
             judged.push(Judged { verdict: Verdict::Unknown, explanation });
         }
         for figure in &against.figures {
@@ -121,7 +121,7 @@ fn of_figure(against: &Against, figure: &Figure, gate: &Gate) -> (Verdict, Strin
         |seen: &[super::figures::Seen]| -> Vec<f64> { seen.iter().filter_map(|seen| seen.value()).collect() };
     let (theirs, ours) = (values(&figure.theirs), values(&figure.ours));
     if ours.len() < figure.ours.len() || theirs.len() < figure.theirs.len() {
-        return unknown("not all runs came to it");
+        return unknown("some runs have no value");
     }
     let measured = match figure.stands {
         Stands::Means(means) => means,

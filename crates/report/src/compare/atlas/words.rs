@@ -20,8 +20,8 @@ pub(super) fn nothing(why: &Nothing, atlas: &str) -> String {
         Nothing::NoScenario { why } => format!("The scenario cannot be read: {why}."),
         Nothing::NoFault => format!("It has no fault, and {atlas} is about faults."),
         Nothing::WhomUnknown => format!(
-            "Whom it struck is not known, or not the same in all runs, so there is no telling which cell of {atlas} it \
-             belongs to. Aim at a role: leader, a-follower."
+            "The target's role is unknown or differs between runs, so the matching cell of {atlas} is unknown. \
+             Aim at a role: leader, a-follower."
         ),
         Nothing::NoEngine { engine, known } if known.is_empty() => {
             format!(
@@ -70,8 +70,7 @@ fn likeness_in_words(likeness: &Likeness) -> String {
 pub(super) fn cell(against: &Against) -> String {
     let Against { engine, title, versions, repetitions, undecided, of_other_versions, .. } = against;
     let told: Vec<&str> = versions.iter().map(String::as_str).filter(|version| !version.is_empty()).collect();
-    let versions =
-        if told.is_empty() { "of a version that was not kept".to_owned() } else { told.join(", ") };
+    let versions = if told.is_empty() { "version not recorded".to_owned() } else { told.join(", ") };
     let runs = format::counted(*repetitions as u64, "run", "runs");
     let mut text = format!("{title}; {engine} {versions}, {runs}");
     for (runs, why) in [(undecided, "whose verdict is unknown"), (of_other_versions, "of other versions")] {
@@ -90,7 +89,7 @@ pub(super) fn caveats(against: &Against) -> Vec<String> {
     }
     if !against.has_enough() {
         caveats.push(format!(
-            "Too few repetitions to judge by: the cell rests on {}, and a word needs {REPETITIONS_MIN}.",
+            "Too few repetitions to judge by: the cell has {}, and a judgement needs {REPETITIONS_MIN}.",
             format::counted(against.repetitions as u64, "run", "runs")
         ));
     }
@@ -110,11 +109,11 @@ pub(super) fn caveats(against: &Against) -> Vec<String> {
     let (here, of) = (against.doubted, against.ours);
     if has_loads && (here > 0 || against.doubted_there != Some(0)) {
         let there = match against.doubted_there {
-            Some(there) => format!("in {there} of {} of the atlas'", against.repetitions),
-            None => "not kept of the atlas'".to_owned(),
+            Some(there) => format!("{there} of the atlas' {}", against.repetitions),
+            None => "not recorded in the atlas".to_owned(),
         };
         caveats.push(format!(
-            "Measurement warnings, such as of a busy machine: in {here} of {of} of yours, {there}."
+            "Runs with measurement warnings, such as a busy machine: {here} of your {of}, {there}."
         ));
     }
     caveats
@@ -225,7 +224,7 @@ pub(super) fn stands(figure: &Figure) -> String {
         Stands::TooFew => "too few runs".to_owned(),
         Stands::Unsaid => "unknown".to_owned(),
         Stands::Ranked(Rank { better_than, worse_than, of }) => match (better_than, worse_than) {
-            (0, 0) if matches!(figure.told(), Seen::MoreThan(_)) => "cannot be told".to_owned(),
+            (0, 0) if matches!(figure.told(), Seen::MoreThan(_)) => "unknown".to_owned(),
             (0, 0) => format!("as in all {of}"),
             (_, all) if all == of => format!("{worse} than in all {of}"),
             (all, _) if all == of => format!("{better} than in all {of}"),
@@ -300,7 +299,7 @@ pub(super) fn chance(against: &Against) -> Option<String> {
     let is_ranked = |figure: &Figure| matches!(figure.stands, Stands::Ranked(_));
     (against.ours == 1 && against.figures.iter().any(is_ranked)).then(|| {
         format!(
-            "A single run that is like the atlas' {0} is beyond all of them by chance once in {1}, each way.",
+            "By chance alone, 1 in {1} runs like the atlas' {0} is worse than all of them, 1 in {1} better.",
             against.repetitions,
             against.repetitions + 1
         )

@@ -6,24 +6,28 @@
 use std::time::Duration;
 
 use history::{Action, EventKind, Operation, Outcome};
-use load::{Clock, LoadError, LoadPlan, OnThread};
+
+use crate::clock::Clock;
+use crate::plan::{LoadError, LoadPlan, OnThread};
+use crate::preparation::final_read;
 
 /// How long the final read of a load is tried.
-pub(crate) const FINAL_READ_PATIENCE: Duration = Duration::from_secs(60);
+pub const FINAL_READ_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long that of every further load is tried once one came to nothing: the run is in doubt already.
-pub(crate) const PATIENCE_AFTER_A_MISS: Duration = Duration::from_secs(10);
+pub const PATIENCE_AFTER_A_MISS: Duration = Duration::from_secs(10);
 
 /// What a final read brought.
-pub(crate) struct FinalRead {
+pub struct FinalRead {
     /// What was found, then how it went.
-    pub(crate) operations: Vec<Operation>,
+    pub operations: Vec<Operation>,
     /// The event to tell of, when it did not happen.
-    pub(crate) missed: Option<EventKind>,
+    pub missed: Option<EventKind>,
 }
 
 /// Reads what a load left. `place` is where its clients stand, or why they cannot stand there.
-pub(crate) fn final_read(
+#[must_use]
+pub fn recorded_final_read(
     plan: &LoadPlan,
     clock: &Clock,
     place: Result<OnThread, String>,
@@ -33,7 +37,7 @@ pub(crate) fn final_read(
     let invoked_s = now_s();
     let nodes: Vec<String> = plan.endpoints.iter().map(|endpoint| endpoint.node.clone()).collect();
     let read = place.and_then(|place| {
-        load::final_read(plan, clock, place, patience).map_err(|error| match error {
+        final_read(plan, clock, place, patience).map_err(|error| match error {
             LoadError::GaveUp { last_error, .. } => last_error,
             error => error.to_string(),
         })

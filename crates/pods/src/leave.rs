@@ -8,7 +8,8 @@ use kubernetes::permit::{granted, needs};
 use kubernetes::{Act, Grant, Kubectl, Need, Scope};
 use scenario::{ExternalFault, FaultAction, Scenario};
 
-use super::{fleet_plan, kubectl};
+use crate::fleet::fleet_plan;
+use crate::kubectl::kubectl;
 
 /// What a scenario's run must be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,15 +51,15 @@ pub fn leave(scenario: &Scenario) -> Option<Leave> {
 }
 
 /// What a scenario needs, whoever runs it.
-pub(super) struct Needed {
+pub(crate) struct Needed {
     /// Each verb.
-    pub(super) needs: Vec<Need>,
+    pub(crate) needs: Vec<Need>,
     /// Command files of the scenario's own, whose commands may need more.
-    pub(super) not_known: BTreeSet<String>,
+    pub(crate) not_known: BTreeSet<String>,
 }
 
 /// What a scenario of pods needs. Nothing is asked.
-pub(super) fn needed(scenario: &Scenario) -> Needed {
+pub(crate) fn needed(scenario: &Scenario) -> Needed {
     let mut acts: BTreeSet<Act> = BTreeSet::new();
     let (mut looks, mut not_known) = (false, BTreeSet::new());
     for fault in faults(scenario) {

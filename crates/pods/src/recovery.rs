@@ -9,17 +9,17 @@ use kubernetes::{Phase, Sighting, told};
 
 /// A fault that took effect on a pod.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Hit {
+pub(crate) struct Hit {
     /// Its number.
-    pub(super) fault: FaultId,
+    pub(crate) fault: FaultId,
     /// The pod.
-    pub(super) pod: String,
+    pub(crate) pod: String,
     /// When.
-    pub(super) effect_s: f64,
+    pub(crate) effect_s: f64,
 }
 
 /// The recovery from each, until the next one took effect. `zero_unix_s` is the zero of the run's clock.
-pub(super) fn recoveries(
+pub(crate) fn recoveries(
     sightings: &[Sighting],
     zero_unix_s: f64,
     hits: &[Hit],

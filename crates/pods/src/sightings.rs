@@ -5,24 +5,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use history::EventSink;
-use kubernetes::{Change, Kind, Kubectl, Pod, Sighting, Watch};
+use kubernetes::{Change, Forward, Kind, Kubectl, Pod, Sighting, Watch};
 
-use super::{PodsError, Ways};
-use crate::directory::RunDirectory;
+use crate::error::PodsError;
 
 /// Its name in the run directory.
 const FILE: &str = "kubernetes.jsonl";
 /// The machine's clock may be slewed by so much against the run's.
 const SLEWED_S: f64 = 0.1;
 
+/// The ways to pods, by pod.
+pub(crate) type Ways = BTreeMap<String, Forward>;
+
 /// A watch under way. Dropping it ends it.
-pub(crate) struct Watching {
+pub struct Watching {
     watch: Watch,
     recorder: JoinHandle<Record>,
     zero: Instant,
@@ -30,11 +33,11 @@ pub(crate) struct Watching {
 }
 
 /// What was seen.
-pub(crate) struct Seen {
+pub struct Seen {
     /// All of it, in the order in which it was read.
-    pub(super) sightings: Vec<Sighting>,
+    pub(crate) sightings: Vec<Sighting>,
     /// The zero of the run's clock, by the machine's.
-    pub(super) zero_unix_s: f64,
+    pub(crate) zero_unix_s: f64,
 }
 
 /// What the thread leaves.
@@ -46,13 +49,13 @@ struct Record {
 
 impl Watching {
     /// Begins to watch, and renews the way to a pod when it is another one.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         (kubectl, container): (&Kubectl, Option<String>),
         ways: Arc<Ways>,
-        directory: &RunDirectory,
+        directory: &Path,
         zero: Instant,
     ) -> Result<Watching, PodsError> {
-        let path = directory.file(FILE);
+        let path = directory.join(FILE);
         let file = File::create(&path).map_err(|source| PodsError::File { path, source })?;
         let (give, take) = channel();
         let watch = Watch::begin(kubectl, Kind::ALL, give)?;
@@ -63,7 +66,7 @@ impl Watching {
     }
 
     /// Ends it. What is in doubt is told.
-    pub(crate) fn finish(self, sink: &dyn EventSink) -> Seen {
+    pub fn finish(self, sink: &dyn EventSink) -> Seen {
         let Watching { watch, recorder, zero, zero_unix_s } = self;
         // The thread ends with the last that gives it something.
         drop(watch);

@@ -3,26 +3,23 @@
 //! Owns where a mistake in them is told, and which machines need a confirmation. The language of command files is `remote`'s.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use remote::command_file::FillError;
 use remote::permit::PermitError;
-use remote::{CommandFile, Filled, Permit, Reach};
+use remote::{CommandFile, Filled, Permit};
 use scenario::explain::nearest;
-use scenario::{
-    Cluster, CommandFileName, ExternalFault, FaultAction, Kubernetes, Member, MemberReach, Refusal,
-    Rejection, Scenario, Source,
-};
+use scenario::{CommandFileName, ExternalFault, FaultAction, Member, Refusal, Rejection, Scenario, Source};
 
 use crate::beside_scenario;
-use crate::pods;
+use crate::reach::reach_of;
 
 /// Digits in place of a fault's own, for commands that are shown and not run.
 const NO_FAULT: &str = "00000000";
 
 /// A command file at a member that it may strike.
 #[derive(Debug, Clone)]
-pub struct Planned {
+pub struct PlannedStrike {
     /// The phase that it begins in.
     pub phase: String,
     /// The member's name.
@@ -145,13 +142,15 @@ fn has_parameter(file: &CommandFile, name: &str) -> bool {
 }
 
 /// Whether a fault's command file has a parameter of this name.
-pub(super) fn asks_for(fault: &ExternalFault, name: &str) -> bool {
+#[must_use]
+pub fn asks_for(fault: &ExternalFault, name: &str) -> bool {
     file_of(&fault.command).is_ok_and(|file| has_parameter(&file, name))
 }
 
 /// The commands of a fault that was checked, at a member of which more is `known` by now; nothing where they cannot be had, which
 /// [`check_commands`] refuses.
-pub(super) fn commands_at(
+#[must_use]
+pub fn commands_at(
     fault: &ExternalFault,
     member: &Member,
     known: &BTreeMap<String, String>,
@@ -161,29 +160,9 @@ pub(super) fn commands_at(
     filled(fault, &file, (member, known), id).ok()
 }
 
-/// How a member's machine is reached. Commands about a pod run on this one, and leave is given for the pod.
-pub(super) fn reach_of(cluster: &Cluster, member: &Member) -> Option<Reach> {
-    let reach = member.reach.as_ref()?;
-    Some(match &cluster.kubernetes {
-        Some(Kubernetes { namespace, .. }) => Reach::Pod { pod: format!("{namespace}/{}", member.name) },
-        None => reach_by(cluster, reach),
-    })
-}
-
-/// How a machine is reached.
-pub(super) fn reach_by(cluster: &Cluster, reach: &MemberReach) -> Reach {
-    match reach {
-        MemberReach::Ssh(host) => {
-            let config = cluster.ssh_config.as_ref().map(PathBuf::from);
-            Reach::Ssh { host: host.clone(), port: None, config }
-        }
-        MemberReach::Local(through) => Reach::Local { through: through.clone() },
-    }
-}
-
 /// Every command file of the schedule at every member that it may strike, in order.
 #[must_use]
-pub fn planned(scenario: &Scenario) -> Vec<Planned> {
+pub fn planned_strikes(scenario: &Scenario) -> Vec<PlannedStrike> {
     let Some(cluster) = &scenario.cluster else { return Vec::new() };
     let mut found = Vec::new();
     for phase in &scenario.schedule {
@@ -197,7 +176,7 @@ pub fn planned(scenario: &Scenario) -> Vec<Planned> {
                     continue;
                 };
                 let known = pods::values_on_paper(cluster, member);
-                found.extend(commands_at(fault, member, &known, NO_FAULT).map(|commands| Planned {
+                found.extend(commands_at(fault, member, &known, NO_FAULT).map(|commands| PlannedStrike {
                     phase: phase.name.clone(),
                     member: member.name.clone(),
                     host: reach.host().to_owned(),
@@ -215,7 +194,7 @@ pub fn planned(scenario: &Scenario) -> Vec<Planned> {
 /// # Errors
 /// When nobody confirmed it, or a machine may not be broken.
 pub fn permit(scenario: &Scenario, confirmed: Option<&str>) -> Result<Permit, PermitError> {
-    let hosts: BTreeSet<String> = planned(scenario).into_iter().map(|planned| planned.host).collect();
+    let hosts: BTreeSet<String> = planned_strikes(scenario).into_iter().map(|planned| planned.host).collect();
     let cluster = scenario.cluster.as_ref();
     let allowed = cluster.iter().flat_map(|cluster| {
         let members = cluster.may_break.iter().filter_map(|number| cluster.members.get(*number));
@@ -262,12 +241,12 @@ mod tests {
     #[test]
     fn facts_of_the_member_fill_what_the_scenario_does_not_say_and_others_are_left_alone() {
         let scenario = checked("{ command: systemd-kill, of: db1 }", Path::new(".")).expect("sound");
-        let planned = planned(&scenario);
+        let planned = planned_strikes(&scenario);
         assert_eq!((planned.len(), planned[0].host.as_str(), planned[0].phase.as_str()), (1, "db1", "fault"));
         assert!(planned[0].commands.strike[0].to_string().contains("postgresql.service"), "{planned:?}");
         let both = "{ command: systemd-kill, of: leader, with: { unit: other.service } }";
         let scenario = checked(both, Path::new(".")).expect("sound");
-        let planned = super::planned(&scenario);
+        let planned = planned_strikes(&scenario);
         assert_eq!(planned.len(), 2, "a role may mean either");
         assert!(planned[0].commands.strike[0].to_string().contains("other.service"), "{planned:?}");
     }
@@ -287,7 +266,7 @@ mod tests {
     #[test]
     fn a_file_of_the_users_becomes_part_of_the_scenario() {
         let folder = tempfile::tempdir().expect("a folder");
-        let text = include_str!("../../../../faults/external/systemd-kill.yaml");
+        let text = include_str!("../../../faults/external/systemd-kill.yaml");
         std::fs::write(folder.path().join("mine.yaml"), text).expect("written");
         let scenario = checked("{ command: ./mine.yaml, of: db1 }", folder.path()).expect("sound");
         let written = scenario::to_yaml(&scenario, 7);
@@ -321,7 +300,7 @@ mod tests {
         let leave = permit(&scenario, Some("mine")).expect("leave");
         assert!(leave.covers("databases/pg-1"));
         assert!(!leave.covers("databases/pg-0") && !leave.covers("localhost"));
-        let strike = planned(&scenario)[0].commands.strike[0].to_string();
+        let strike = planned_strikes(&scenario)[0].commands.strike[0].to_string();
         assert!(strike.contains("--context=kind-lab delete pod pg-1 --namespace databases"), "{strike}");
     }
 
@@ -329,7 +308,7 @@ mod tests {
     fn the_node_of_a_pod_is_known_when_it_is_struck_and_has_a_name_on_paper() {
         let scenario =
             checked_in(PODS, "{ command: kubernetes-evict, of: pg-0 }", Path::new(".")).expect("sound");
-        let strike = planned(&scenario)[0].commands.strike[0].to_string();
+        let strike = planned_strikes(&scenario)[0].commands.strike[0].to_string();
         assert!(strike.ends_with("cordon node-of-pg-0"), "{strike}");
         let FaultAction::External(fault) = &scenario.schedule[1].faults[0].action else {
             panic!("another fault")

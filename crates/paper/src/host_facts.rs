@@ -1,11 +1,13 @@
-//! Facts about the machine a run stands on, read outside the lab.
+//! Facts about the machine a run stands on, in words for its report. What a rule of best practice asks is `this_host`'s.
 
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::this_host::meminfo_kib;
+
 /// Facts for the report: kernel, processor, cores, memory, user.
 #[must_use]
-pub fn facts() -> BTreeMap<String, String> {
+pub fn facts_of_this_host() -> BTreeMap<String, String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut facts = BTreeMap::new();
     let mut put = |name: &str, value: Option<String>| {
@@ -16,7 +18,7 @@ pub fn facts() -> BTreeMap<String, String> {
     put("kernel", Some(read("/proc/sys/kernel/osrelease").trim().to_owned()));
     put("cpu", after_colon(&read("/proc/cpuinfo"), "model name"));
     put("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
-    put("memory_bytes", memory_bytes(&read("/proc/meminfo")).map(|bytes| bytes.to_string()));
+    put("memory_bytes", meminfo_kib("MemTotal").map(|kib| (kib * 1024).to_string()));
     let release = read("/etc/os-release");
     let distribution = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     put("distribution", distribution.map(|name| name.trim_matches('"').to_owned()));
@@ -30,16 +32,6 @@ fn after_colon(text: &str, key: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-fn memory_bytes(meminfo: &str) -> Option<u64> {
-    meminfo_bytes(meminfo, "MemTotal")
-}
-
-/// A field of `/proc/meminfo` (proc_meminfo(5)), whose text is given.
-pub(crate) fn meminfo_bytes(meminfo: &str, field: &str) -> Option<u64> {
-    let kibibytes = after_colon(meminfo, field)?;
-    Some(kibibytes.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +42,5 @@ mod tests {
             after_colon("a : 1\nmodel name\t: Some CPU @ 2\n", "model name"),
             Some("Some CPU @ 2".to_owned())
         );
-        assert_eq!(memory_bytes("MemTotal:       16 kB\n"), Some(16_384));
-        assert_eq!(memory_bytes("nothing"), None);
     }
 }

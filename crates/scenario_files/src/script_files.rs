@@ -1,8 +1,8 @@
 //! Scripts that stand in files of their own: read once, before anything starts, and from then on part of the scenario, so
 //! that the run directory holds all that was run.
 //!
-//! Owns telling in which file a mistake is; which files may be read is `beside_scenario`'s. The language of scripts is `workload`'s; `scenario` reads no file and knows paths
-//! only.
+//! Owns telling in which file a mistake is; which files may be read is `beside_scenario`'s. The language of scripts is `workload`'s;
+//! `scenario` reads no file and knows paths only.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,10 @@ impl ScriptFiles {
 ///
 /// # Errors
 /// When a file cannot be read or may not be, or its name is none for a script; with the option's name among `options`.
-pub fn read_into(options: &mut BTreeMap<String, String>, folder: &Path) -> Result<ScriptFiles, MisnamedFile> {
+pub fn read_scripts(
+    options: &mut BTreeMap<String, String>,
+    folder: &Path,
+) -> Result<ScriptFiles, MisnamedFile> {
     let is_file = |name: &str| name.starts_with("scripts.") && name.ends_with(FILE);
     let named: Vec<(String, String)> = options
         .iter()
@@ -124,8 +127,8 @@ fn name_of(path: &Path) -> Result<String, ScriptFileError> {
 /// The same for every load of a scenario: files by load. The scenario with all its scripts can be read again.
 ///
 /// # Errors
-/// As [`read_into`], with the option's path from the scenario's top; and when all of it is too long.
-pub fn read_into_scenario(
+/// As [`read_scripts`], with the option's path from the scenario's top; and when all of it is too long.
+pub(crate) fn read_all_scripts(
     scenario: &mut Scenario,
     folder: &Path,
 ) -> Result<BTreeMap<String, ScriptFiles>, MisnamedFile> {
@@ -136,7 +139,7 @@ pub fn read_into_scenario(
         let named =
             load.options.iter().rfind(|(name, _)| name.starts_with("scripts.") && name.ends_with(FILE));
         last = named.map(|(name, path)| (from_the_top(name), folder.join(path))).or(last);
-        let read = read_into(&mut load.options, folder).map_err(|MisnamedFile { option, error }| {
+        let read = read_scripts(&mut load.options, folder).map_err(|MisnamedFile { option, error }| {
             MisnamedFile { option: from_the_top(&option), error }
         })?;
         files.insert(load.name.clone(), read);
@@ -166,7 +169,7 @@ mod tests {
             ("scripts.1.file", "Move_money.sql"),
             ("scripts.1.weight", "3"),
         ]);
-        let files = read_into(&mut given, folder.path()).expect("read");
+        let files = read_scripts(&mut given, folder.path()).expect("read");
         let expected = options(&[
             ("scripts.0.builtin", "select-only"),
             ("scripts.1.name", "move-money"),
@@ -184,7 +187,7 @@ mod tests {
     fn a_file_that_is_not_there_and_one_whose_name_is_no_name_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let refused = |file: &str| {
-            read_into(&mut options(&[("scripts.0.file", file)]), folder.path())
+            read_scripts(&mut options(&[("scripts.0.file", file)]), folder.path())
                 .expect_err("refused")
                 .to_string()
         };
@@ -206,12 +209,12 @@ mod tests {
                     schedule: [{ phase: baseline, for: 1s }]\n";
         let source = Source { name: "long.yaml".to_owned(), text: text.to_owned() };
         let mut scenario = scenario::parse(&source, &[]).unwrap_or_else(|error| panic!("{error:?}"));
-        let too_long = read_into_scenario(&mut scenario.clone(), folder.path()).expect_err("refused");
+        let too_long = read_all_scripts(&mut scenario.clone(), folder.path()).expect_err("refused");
         assert_eq!(too_long.option, "loads.0.options.scripts.1.file");
         let told = too_long.to_string();
         assert!(told.contains("second.sql: with it the scenario is longer than 1048576 bytes"), "{told}");
         scenario.loads[0].options.retain(|name, _| !name.starts_with("scripts.1."));
-        assert!(read_into_scenario(&mut scenario, folder.path()).is_ok(), "the first alone is not too long");
+        assert!(read_all_scripts(&mut scenario, folder.path()).is_ok(), "the first alone is not too long");
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
         std::fs::write(at("long.sql"), "-".repeat(MOST_BYTES + 1)).expect("written");
         let read = |file: &str| {
             let mut options = options(&[("scripts.0.file", file), ("scripts.0.name", "mine")]);
-            match read_into(&mut options, folder.path()) {
+            match read_scripts(&mut options, folder.path()) {
                 Ok(_) => options["scripts.0.text"].clone(),
                 Err(misnamed) => {
                     assert_eq!(misnamed.option, "scripts.0.file");

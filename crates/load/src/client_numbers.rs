@@ -8,7 +8,8 @@
 const ROUND: u64 = 10_000;
 
 /// The number of the first client of each load, given the most clients each has.
-pub(crate) fn first_clients(most_clients: impl IntoIterator<Item = u32>) -> Vec<u64> {
+#[must_use]
+pub fn first_clients(most_clients: impl IntoIterator<Item = u32>) -> Vec<u64> {
     let mut next = 0_u64;
     let first_client = |clients: u32| {
         let first = next;

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use client::Address;
+use client::{Address, Endpoint};
 use kubernetes::generators::{CONTAINER, POD_NAME};
 use kubernetes::{Generators, Kubectl, MemberError, Pod, members};
-use load::Endpoint;
 use remote::command_file::{Command, Look};
 use remote::journal::JournalError;
 use remote::permit::PermitError;
@@ -22,7 +21,8 @@ use remote::strike::{Patience, Standing, StrikeError, strike, token};
 use remote::{Filled, Journal, Permit, Reach};
 use scenario::{Kubernetes, PodAgents, Scenario, node_name};
 
-use super::{Pods, kubectl};
+use crate::kubectl::kubectl;
+use crate::pods::Pods;
 
 /// What they are called in the journal.
 const NAME: &str = "kubernetes-agents";
@@ -98,7 +98,7 @@ pub enum FleetError {
 }
 
 /// What a scenario wants of agents as pods.
-pub(crate) struct FleetPlan<'a> {
+pub struct FleetPlan<'a> {
     kubernetes: &'a Kubernetes,
     agents: &'a PodAgents,
     members: Vec<String>,
@@ -106,7 +106,8 @@ pub(crate) struct FleetPlan<'a> {
 }
 
 /// What a scenario wants; none where no load stands on such agents. Nothing is asked.
-pub(crate) fn fleet_plan(scenario: &Scenario) -> Option<FleetPlan<'_>> {
+#[must_use]
+pub fn fleet_plan(scenario: &Scenario) -> Option<FleetPlan<'_>> {
     let cluster = scenario.cluster.as_ref()?;
     let kubernetes = cluster.kubernetes.as_ref()?;
     let is_used = scenario.loads.iter().any(|load| !load.agents.is_empty());
@@ -125,7 +126,8 @@ pub fn planned_fleet(scenario: &Scenario) -> Option<Filled> {
 
 impl FleetPlan<'_> {
     /// What is started for an agent whose pod is not known yet.
-    pub(crate) fn on_paper(&self, agent: &str) -> (&str, Vec<String>) {
+    #[must_use]
+    pub fn on_paper(&self, agent: &str) -> (&str, Vec<String>) {
         let mut words = way(&kubectl(self.kubernetes), &format!("pod-of-{agent}"));
         words.push(self.program().to_owned());
         (self.agents.image.as_str(), words)
@@ -148,7 +150,7 @@ impl FleetPlan<'_> {
 }
 
 /// Agents that run as pods. Dropping it removes them.
-pub(crate) struct Fleet {
+pub struct Fleet {
     kubectl: Kubectl,
     program: String,
     /// By the agents' names.
@@ -171,11 +173,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When they are not made or do not run; what was made is removed then.
-    pub(crate) fn muster(
-        plan: &FleetPlan<'_>,
-        pods: &Pods,
-        journal: Arc<Journal>,
-    ) -> Result<Fleet, FleetError> {
+    pub fn muster(plan: &FleetPlan<'_>, pods: &Pods, journal: Arc<Journal>) -> Result<Fleet, FleetError> {
         let kubectl = pods.kubectl.clone();
         for pod in members::pods(&kubectl, &plan.members)? {
             if pod.labels.get(POD_NAME) != Some(&pod.name) {
@@ -201,7 +199,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When it has no pod.
-    pub(crate) fn way_to(&self, agent: &str) -> Result<(Reach, String), FleetError> {
+    pub fn way_to(&self, agent: &str) -> Result<(Reach, String), FleetError> {
         let pod = self.pods.get(agent).ok_or_else(|| FleetError::NoPod { agent: agent.to_owned() })?;
         let node = pod.node.as_deref().unwrap_or("an unknown node");
         let reach = Reach::Local { through: way(&self.kubectl, &pod.name) };
@@ -209,12 +207,14 @@ impl Fleet {
     }
 
     /// Holdfast in the pods.
-    pub(crate) fn program(&self) -> &str {
+    #[must_use]
+    pub fn program(&self) -> &str {
         &self.program
     }
 
     /// The members' nodes as pods reach them.
-    pub(crate) fn endpoints(&self, endpoints: &[Endpoint]) -> Vec<Endpoint> {
+    #[must_use]
+    pub fn endpoints(&self, endpoints: &[Endpoint]) -> Vec<Endpoint> {
         let from_within = |endpoint: &Endpoint| match self.addresses.get(&endpoint.node) {
             Some(address) => Endpoint { node: endpoint.node.clone(), address: Address::from(*address) },
             None => endpoint.clone(),
@@ -223,12 +223,14 @@ impl Fleet {
     }
 
     /// The journal that holds what removes them.
-    pub(crate) fn journal(&self) -> Arc<Journal> {
+    #[must_use]
+    pub fn journal(&self) -> Arc<Journal> {
         self.made.journal.clone()
     }
 
     /// Removes them; what is in doubt about that.
-    pub(crate) fn dismiss(mut self) -> Vec<String> {
+    #[must_use]
+    pub fn dismiss(mut self) -> Vec<String> {
         self.made.remove()
     }
 }

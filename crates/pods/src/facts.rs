@@ -8,10 +8,10 @@ use history::{KubernetesFacts, PodFacts, PodVolumeFacts};
 use kubernetes::{Kubectl, Pod, Volume, members};
 use scenario::{Kubernetes, RoleLabel, node_name};
 
-use super::PodsError;
+use crate::error::PodsError;
 
 /// Asks the cluster.
-pub(super) fn ask(
+pub(crate) fn ask(
     kubectl: &Kubectl,
     kubernetes: &Kubernetes,
     names: &[String],

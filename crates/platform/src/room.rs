@@ -7,8 +7,6 @@ use paper::Needs;
 use scenario::units::approximate_size;
 use scenario::{Need, Scenario};
 
-use crate::machine::meminfo_bytes;
-
 /// What this machine lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum RoomError {
@@ -67,7 +65,7 @@ pub enum RoomError {
 
 /// Less memory is free than the run may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ShortOfMemory {
+pub struct ShortOfMemory {
     needed_bytes: u64,
     free_bytes: u64,
 }
@@ -98,13 +96,15 @@ pub fn room(folder: &Path) -> Room {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let facts = absolute.ancestors().find_map(|place| statvfs(place).ok());
     let disk_bytes = facts.map(|facts| facts.blocks_available() * facts.fragment_size());
-    let meminfo = std::fs::read_to_string("/proc/meminfo").ok();
-    Room { disk_bytes, memory_bytes: meminfo.and_then(|text| meminfo_bytes(&text, "MemAvailable")) }
+    Room { disk_bytes, memory_bytes: paper::meminfo_kib("MemAvailable").map(|kib| kib * 1024) }
 }
 
 /// Refuses a scenario for which there is no room. Memory that may be short is a warning: how much a database takes depends
 /// on its settings.
-pub(crate) fn check(scenario: &Scenario, folder: &Path) -> Result<Option<ShortOfMemory>, RoomError> {
+///
+/// # Errors
+/// When a device, a fault or room on the disk cannot be had.
+pub fn check(scenario: &Scenario, folder: &Path) -> Result<Option<ShortOfMemory>, RoomError> {
     let device = lab::machine::network_device();
     if let Err(why) = device.found {
         return Err(RoomError::Device { device: device.what, why, remedy: device.remedy });
@@ -132,7 +132,8 @@ pub fn can_have(scenario: &Scenario) -> Result<(), RoomError> {
 }
 
 /// Whether a fault of the schedule needs it.
-pub(crate) fn needs(scenario: &Scenario, need: Need) -> bool {
+#[must_use]
+pub fn needs(scenario: &Scenario, need: Need) -> bool {
     let mut faults = scenario.faults();
     faults.any(|fault| fault.action.needs() == Some(need))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use kubernetes::{Account, Roles};
 use scenario::{Kubernetes, Scenario};
 
-use super::leave::{Needed, needed};
+use crate::leave::{Needed, needed};
 
 /// Whom the roles are for, and which of them are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use nix::unistd::Pid;
 /// How long a planted stall lasts.
 const STALL: Duration = Duration::from_secs(5);
 
-/// Stops the lab's first process, the only child of `supervisor`, and lets it go on after [`STALL`].
-pub(crate) fn stop_for_a_while(supervisor: u32) {
+/// Stops the lab's first process, the only child of `supervisor`, and lets it go on a few seconds later.
+pub fn stop_for_a_while(supervisor: u32) {
     let children = std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
     let first = children.ok().and_then(|all| all.split_whitespace().next()?.parse().ok());
     let Some(pid) = first.map(Pid::from_raw) else { return };

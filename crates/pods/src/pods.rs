@@ -1,90 +1,30 @@
-//! The pods of a cluster that exists: the ways to them, what is known of them before a run, and what is seen of them while it
-//! lasts.
+//! The members' pods of a run, each with a way to it.
 //!
-//! Owns what only pods have; the run itself, with its strikes, is that of every cluster that exists. How kubectl is called, and
-//! what its answers say, is `kubernetes`' business.
-
-mod facts;
-mod fleet;
-mod leave;
-mod manifests;
-mod recovery;
-mod sightings;
+//! Owns what is asked of them as a run goes on: where they are, which of their ways ended, how they recovered.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use faults::FaultRecord;
 use history::{EventSink, FaultId, KubernetesFacts, PodFacts, RecoveryStep};
-pub use kubernetes::Grant;
-use kubernetes::{Forward, ForwardError, Kubectl, KubectlError, MemberError, members};
-use remote::parameter::Kind;
-use scenario::{Cluster, Kubernetes, Member, RoleLabel};
+use kubernetes::{Forward, Kubectl, MemberError, members};
+use scenario::{Cluster, Kubernetes, RoleLabel};
 
-pub(crate) use self::fleet::{Fleet, fleet_plan};
-pub use self::fleet::{FleetError, planned_fleet};
-pub use self::leave::{Asked, Leave, leave};
-pub use self::manifests::{Manifests, Wanted, manifests};
-use self::recovery::{Hit, recoveries};
-use self::sightings::Seen;
-pub(crate) use self::sightings::Watching;
-use crate::directory::RunDirectory;
+use crate::error::PodsError;
+use crate::facts;
+use crate::kubectl::{held, kubectl};
+use crate::recovery::{Hit, recoveries};
+use crate::sightings::{Seen, Watching, Ways};
 
-/// The program, which is looked for where programs are.
-const PROGRAM: &str = "kubectl";
 /// How long a way to a pod may take to open.
 const WAY_WITHIN: Duration = Duration::from_secs(20);
-/// The parameter of command files that is the pod's node.
-pub(crate) const NODE: &str = "node";
-/// The parameter of command files that is the context.
-pub(crate) const CONTEXT: &str = "context";
-
-/// Why there are no pods to run against.
-#[derive(Debug, thiserror::Error)]
-pub enum PodsError {
-    /// The cluster does not answer.
-    #[error(transparent)]
-    Kubectl(#[from] KubectlError),
-    /// The members are not there.
-    #[error(transparent)]
-    Member(#[from] MemberError),
-    /// They cannot be reached.
-    #[error(transparent)]
-    Way(#[from] ForwardError),
-    /// Commands cannot be held to the context that is current.
-    #[error(
-        "kubectl's current context `{context}` cannot be given to commands, which need letters, digits and \
-         `._@:/-`; `kubectl config rename-context` renames it"
-    )]
-    Context {
-        /// Its name.
-        context: String,
-    },
-    /// Nobody can write down what is seen of them.
-    #[error(
-        "no thread records what is seen of the pods: {source}; raise the limit of processes (`ulimit -u`)"
-    )]
-    Thread {
-        /// What the operating system answered.
-        source: io::Error,
-    },
-    /// What is seen of them cannot be written.
-    #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system answered.
-        source: io::Error,
-    },
-}
 
 /// Why a pod's node is not struck.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NodeError {
+pub enum NodeError {
     /// The cluster does not say where the pod is.
     #[error(transparent)]
     Member(#[from] MemberError),
@@ -105,8 +45,8 @@ pub(crate) enum NodeError {
 }
 
 /// The pods of a run, each with a way to it. Dropping it closes the ways.
-pub(crate) struct Pods {
-    kubectl: Kubectl,
+pub struct Pods {
+    pub(crate) kubectl: Kubectl,
     container: Option<String>,
     /// The members' names in their order, which are the pods'.
     names: Vec<String>,
@@ -114,48 +54,12 @@ pub(crate) struct Pods {
     ways: Arc<Ways>,
 }
 
-/// The ways, by pod.
-type Ways = BTreeMap<String, Forward>;
-
-/// kubectl, as a scenario has it called.
-fn kubectl(kubernetes: &Kubernetes) -> Kubectl {
-    Kubectl {
-        program: PROGRAM.into(),
-        kubeconfig: kubernetes.kubeconfig.as_ref().map(PathBuf::from),
-        context: kubernetes.context.clone(),
-        namespace: kubernetes.namespace.clone(),
-    }
-}
-
-/// kubectl, held to the context that is current now where the scenario names none: another may be by the time that a fault is struck or
-/// undone. Within a pod of the cluster there may be none.
-fn held(kubectl: Kubectl) -> Result<Kubectl, PodsError> {
-    if kubectl.context.is_some() {
-        return Ok(kubectl);
-    }
-    let Some(context) = kubectl.current_context()? else { return Ok(kubectl) };
-    if Kind::OptionalName.accepted(&context).is_none() {
-        return Err(PodsError::Context { context });
-    }
-    Ok(Kubectl { context: Some(context), ..kubectl })
-}
-
-/// What stands in commands that are shown and not run for what is known of a pod only when a fault strikes it; nothing of a
-/// machine.
-pub(crate) fn values_on_paper(cluster: &Cluster, member: &Member) -> BTreeMap<String, String> {
-    let node = cluster.kubernetes.as_ref().map(|_| (NODE.to_owned(), node_on_paper(&member.name)));
-    node.into_iter().collect()
-}
-
-/// What stands for the node of a member's pod in commands that are shown and not run.
-#[must_use]
-pub fn node_on_paper(member: &str) -> String {
-    format!("node-of-{member}")
-}
-
 impl Pods {
     /// Asks for the members' pods, and opens a way to each.
-    pub(crate) fn open(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<Pods, PodsError> {
+    ///
+    /// # Errors
+    /// When the cluster does not answer, a pod is not there or cannot be reached, or nothing can be held to the current context.
+    pub fn open(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<Pods, PodsError> {
         let kubectl = held(kubectl(kubernetes))?;
         let names: Vec<String> = cluster.members.iter().map(|member| member.name.clone()).collect();
         let facts = facts::ask(&kubectl, kubernetes, &names)?;
@@ -168,27 +72,25 @@ impl Pods {
     }
 
     /// Where a member's pod is reached on this machine.
-    pub(crate) fn address_of(&self, member: &str) -> Option<SocketAddr> {
+    #[must_use]
+    pub fn address_of(&self, member: &str) -> Option<SocketAddr> {
         self.ways.get(member).map(Forward::address)
     }
 
     /// The context that commands about them are held to, if there is any.
-    pub(crate) fn context(&self) -> Option<&str> {
+    #[must_use]
+    pub fn context(&self) -> Option<&str> {
         self.kubectl.context.as_deref()
     }
 
     /// What was known of them when the ways were opened.
-    pub(crate) fn facts(&self) -> &KubernetesFacts {
+    #[must_use]
+    pub fn facts(&self) -> &KubernetesFacts {
         &self.facts
     }
 
     /// Tells where the label that the scenario names shows another leader than the database says.
-    pub(crate) fn compare_roles(
-        &self,
-        role: Option<&RoleLabel>,
-        leader: Option<&str>,
-        events: &dyn EventSink,
-    ) {
+    pub fn compare_roles(&self, role: Option<&RoleLabel>, leader: Option<&str>, events: &dyn EventSink) {
         let (Some(role), Some(leader)) = (role, leader) else { return };
         let leads = |pod: &&PodFacts| pod.role.as_ref().is_some_and(|value| role.leader.contains(value));
         let by_label: Vec<&str> = self.facts.pods.iter().filter(leads).map(|pod| pod.name.as_str()).collect();
@@ -202,7 +104,10 @@ impl Pods {
     }
 
     /// The node that a pod is on now, to be struck with all that is on it.
-    pub(crate) fn node_of(&self, member: &str, may_break: &BTreeSet<&str>) -> Result<String, NodeError> {
+    ///
+    /// # Errors
+    /// When the cluster does not say it, the pod is on none, or a member that may not be broken is on it as well.
+    pub fn node_of(&self, member: &str, may_break: &BTreeSet<&str>) -> Result<String, NodeError> {
         let node = self.node_now(member)?;
         let node = node.ok_or_else(|| NodeError::NotScheduled { pod: member.to_owned() })?;
         for other in self.names.iter().filter(|name| !may_break.contains(name.as_str())) {
@@ -223,7 +128,7 @@ impl Pods {
     }
 
     /// Tells of the ways to pods that no fault was for, where they ended: what failed at their clients then was not the database.
-    pub(crate) fn tell_ended_ways(&self, faults: &[FaultRecord], events: &dyn EventSink) {
+    pub fn tell_ended_ways(&self, faults: &[FaultRecord], events: &dyn EventSink) {
         let struck = faults.iter().flat_map(|fault| fault.vms.iter().copied()).collect();
         let way = |pod: &str| self.ways.get(pod).map(|way| (way.restarts(), way.last_words()));
         for what in ended_ways(&self.names, &struck, way) {
@@ -231,17 +136,17 @@ impl Pods {
         }
     }
 
-    /// Watches the cluster from now on.
-    pub(crate) fn watch(&self, directory: &RunDirectory, zero: Instant) -> Result<Watching, PodsError> {
+    /// Watches the cluster from now on, and writes what is seen into this directory, the run's. The run's clock is zero at `zero`.
+    ///
+    /// # Errors
+    /// When kubectl cannot be started, or there is no file or no thread for what is seen.
+    pub fn watch(&self, directory: &Path, zero: Instant) -> Result<Watching, PodsError> {
         Watching::begin((&self.kubectl, self.container.clone()), self.ways.clone(), directory, zero)
     }
 
     /// How pods recovered from the faults that took effect, by the fault's number.
-    pub(crate) fn recoveries(
-        &self,
-        seen: &Seen,
-        faults: &[FaultRecord],
-    ) -> BTreeMap<FaultId, Vec<RecoveryStep>> {
+    #[must_use]
+    pub fn recoveries(&self, seen: &Seen, faults: &[FaultRecord]) -> BTreeMap<FaultId, Vec<RecoveryStep>> {
         let hit = |(number, fault): (FaultId, &FaultRecord)| {
             let pod = self.names.get(*fault.vms.first()?)?;
             Some(Hit { fault: number, pod: pod.clone(), effect_s: fault.took_effect_s? })

@@ -1,0 +1,25 @@
+//! The pods of a cluster that exists: the ways to them, what is known of them before a run, what is seen of them while it lasts,
+//! agents as pods beside them, and what the login must be allowed for all of it.
+//!
+//! Owns what only pods have; the run itself, with its strikes, is `run`'s, and the same as on machines. How kubectl is called, and what
+//! its answers say, is `kubernetes`' business; what passes between an agent and the run is `agent`'s.
+
+mod error;
+mod facts;
+mod fleet;
+mod kubectl;
+mod leave;
+mod manifests;
+mod on_paper;
+mod pods;
+mod recovery;
+mod sightings;
+
+pub use error::PodsError;
+pub use fleet::{Fleet, FleetError, FleetPlan, fleet_plan, planned_fleet};
+pub use kubernetes::Grant;
+pub use leave::{Asked, Leave, leave};
+pub use manifests::{Manifests, Wanted, manifests};
+pub use on_paper::{CONTEXT, NODE, node_on_paper, values_on_paper};
+pub use pods::{NodeError, Pods};
+pub use sightings::{Seen, Watching};
