@@ -185,13 +185,13 @@ pub fn properties(conditions: &Conditions) -> Vec<Property> {
     all.into_iter().filter(|(is_given, _)| *is_given).map(|(_, property)| property).collect()
 }
 
-/// The ways that show conditions, between the first station of each end; and the way back of those that have one way only,
-/// which must stay as it is.
+/// The ways that show conditions, from the first so many stations of one end to the first of the other; and the way back of those
+/// that have one way only, which must stay as it is.
 #[must_use]
 pub fn of_conditions(
     stations: &[Station],
     directions: &[(Path, Path)],
-    properties: &[Property],
+    (properties, senders): (&[Property], usize),
     (with, before): (&RequestedNetwork, &RequestedNetwork),
 ) -> Vec<Way> {
     if properties.is_empty() {
@@ -207,6 +207,10 @@ pub fn of_conditions(
             Way { from, to, shows: Shows::Conditions(wanted) }
         };
         ways.push(one(here, there, true));
+        let is_another =
+            |number: &usize| *number != here && *number != there && stations[*number].path.starts_with(from);
+        let others = (0..stations.len()).filter(is_another).take(senders.saturating_sub(1));
+        ways.extend(others.map(|other| one(other, there, true)));
         let back = one(there, here, false);
         let goes_back = directions.iter().any(|(other, _)| other == to);
         if !goes_back && back.shows.expected().block == Block::Open {
@@ -246,6 +250,22 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn conditions_are_looked_at_from_as_many_senders_as_have_a_way_of_their_own() {
+        let stations: Vec<Station> = ["a", "b", "c", "d"].map(Station::of_clients).into();
+        let directions = [(Path::new(), vec!["d".to_owned()])];
+        let lossy = Rule { to: vec!["d".to_owned()], loss: fabric::Probability::new(0.5), ..Rule::default() };
+        let before = RequestedNetwork::new(fabric::Policy::default(), std::iter::empty());
+        let with = RequestedNetwork::new(fabric::Policy::default(), [lossy]);
+        let senders = |senders: usize| -> Vec<usize> {
+            let ways = of_conditions(&stations, &directions, (&[Property::Loss], senders), (&with, &before));
+            ways.iter().filter(|way| way.shows.is_changed()).map(|way| way.from).collect()
+        };
+        assert_eq!(senders(1), [0]);
+        assert_eq!(senders(3), [0, 1, 2]);
+        assert_eq!(senders(9), [0, 1, 2]);
+    }
 
     #[test]
     fn every_station_that_a_large_partition_cuts_off_has_a_way_that_shows_it() {

@@ -503,6 +503,12 @@ impl Datacentre {
         self.kernel_path.shown(&self.fabric)
     }
 
+    /// Whether packets may go past the network of the lab, so that each sender has a way of its own.
+    #[must_use]
+    pub fn has_kernel_path(&self) -> bool {
+        self.kernel_path.is_used()
+    }
+
     /// VMs that have power.
     #[must_use]
     pub fn vms_on(&self) -> Vec<usize> {

@@ -87,6 +87,11 @@ impl KernelPath {
         Ok(Some(WayPast { end, is_kept: self.is_kept }))
     }
 
+    /// Whether there is one.
+    pub(crate) fn is_used(&self) -> bool {
+        self.routing.is_some()
+    }
+
     /// What went that way; nothing where there is none. Where the fabric is gone, a place may have stayed on it.
     pub(crate) fn shown(&self, fabric: &Fabric) -> Option<KernelPathShown> {
         let routing = self.routing.as_ref()?;

@@ -32,6 +32,8 @@ type Plan = (Vec<(Path, Path)>, Vec<Rule>);
 
 /// How long it is seen, before a partition, that its directions are open.
 const BEFORE: Duration = Duration::from_millis(60);
+/// So many senders' own routes are looked at.
+const SENDERS_MAX: usize = 3;
 /// How long the network may take to take what was sent.
 const TAKEN: Duration = Duration::from_millis(10);
 
@@ -110,7 +112,9 @@ impl Faulting {
         let stations = self.stations_for(&directions);
         let before = Arc::new(self.asked_network(None));
         let with = Arc::new(self.asked_network(Some(&rules)));
-        let ways = ways_of(action.conditions(), &stations, (&directions, &rules), (&with, &before));
+        let senders = self.senders();
+        let ways =
+            ways_of((action.conditions(), senders), &stations, (&directions, &rules), (&with, &before));
         let looks = self.capacity_looks(action.conditions(), &stations, &directions, (&with, &before), false);
         let unseen = unseen_of(action.conditions(), &stations, &directions);
         let cuts = action.conditions().is_none();
@@ -210,7 +214,8 @@ impl Faulting {
         let anew = watched.probing.has_lost_an_end(&now).then(|| {
             let stations = self.stations_for(&standing.directions);
             let plan = (&standing.directions[..], &standing.rules[..]);
-            let ways = ways_of(standing.conditions.as_ref(), &stations, plan, (&watched.shown.with, &now));
+            let conditions = (standing.conditions.as_ref(), self.senders());
+            let ways = ways_of(conditions, &stations, plan, (&watched.shown.with, &now));
             let (datacentre, log) = (self.datacentre.clone(), self.request_log.clone());
             Probing::start(datacentre, log, (stations, ways), None, &now)
         });
@@ -258,6 +263,12 @@ impl Faulting {
                 None
             }
         }
+    }
+
+    /// From how many stations of a place conditions are looked at. In the network of the lab one pair stands for its rule; past it
+    /// each sender has routes of its own.
+    fn senders(&self) -> usize {
+        if self.datacentre.has_kernel_path() { SENDERS_MAX } else { 1 }
     }
 
     /// The network as asked for now, with these rules on top.
@@ -379,15 +390,18 @@ impl Faulting {
 
 /// The ways that show a fault between these stations: with it, and without it.
 fn ways_of(
-    conditions: Option<&Conditions>,
+    (conditions, senders): (Option<&Conditions>, usize),
     stations: &[Station],
     (directions, rules): (&[(Path, Path)], &[Rule]),
     (with, without): (&RequestedNetwork, &RequestedNetwork),
 ) -> Vec<Way> {
     match conditions {
-        Some(conditions) => {
-            datagrams::of_conditions(stations, directions, &properties(conditions), (with, without))
-        }
+        Some(conditions) => datagrams::of_conditions(
+            stations,
+            directions,
+            (&properties(conditions), senders),
+            (with, without),
+        ),
         None => datagrams::of_partition(stations, rules, (with, without)),
     }
 }

@@ -54,7 +54,7 @@ fn eager_moves_even_hosts_out_where_conservative_ones_leave_a_node_that_cannot_g
     let _turn = beside_others();
     let test = "eager_moves_even_hosts_out_where_conservative_ones_leave_a_node_that_cannot_go_home";
     let Some(desk) = Desk::with_a_lab(test) else { return };
-    for (drs, to) in [("eager", Some("dc1/a/h4")), ("conservative", None)] {
+    for (drs, moves) in [("eager", true), ("conservative", false)] {
         let scenario = format!(
             "name: crowded\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 4 }} }} }} }} }}\n\
              database: {{ engine: control, nodes: [dc1/a/h1, dc1/a/h2, dc1/a/h3], failover: {{ ha-restart: {{ after: 1500ms }} }}, \
@@ -68,10 +68,11 @@ fn eager_moves_even_hosts_out_where_conservative_ones_leave_a_node_that_cannot_g
         let migrations = &finished.ends_with(0).result()["migrations"];
         let said = &finished.stdout;
         assert!(said.contains("n3, lost with dc1/a/h3, boots on dc1/a/h"), "{said}");
-        assert_eq!(migrations[0]["to"].as_str(), to, "{drs}: {migrations:#}");
-        if to.is_some() {
-            assert_eq!(migrations[0]["node"], "n3", "{migrations:#}");
-            assert!(migrations[0]["given_up"].is_null(), "{migrations:#}");
+        // When h3 has power again at the end, n3 may go home.
+        let away = migrations.as_array().into_iter().flatten().find(|moved| moved["to"] == "dc1/a/h4");
+        assert_eq!(away.is_some(), moves, "{drs}: {migrations:#}");
+        if let Some(away) = away {
+            assert!(away["node"] == "n3" && away["given_up"].is_null(), "{away:#}");
             assert!(said.contains("one host runs 2 nodes, the other 0"), "{said}");
         }
     }

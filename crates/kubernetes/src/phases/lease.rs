@@ -28,9 +28,15 @@ pub(super) fn expired(ordered: &[&Sighting], node: &str, from_unix_s: f64) -> Op
                     held.is_interrupted = true;
                 }
             }
-            Seen::Lease { node: of, .. } if of != node => {
+            Seen::Lease { node: of, renewed_unix_s: theirs_unix_s, .. } if of != node => {
                 let over = held.as_ref().and_then(|held| held.is_over_by_another(sighting.unix_s));
-                shown_by_another = shown_by_another.or(over.filter(|until| *until >= from_unix_s));
+                let over = over.filter(|until| *until >= from_unix_s);
+                // Leases are shown in the order in which the cluster took them: this node's was not renewed until then, and a renewal
+                // of before that was held up on its way there.
+                if let Some(unix_s) = over.filter(|until| theirs_unix_s >= until) {
+                    return Some(step(node, unix_s));
+                }
+                shown_by_another = shown_by_another.or(over);
             }
             Seen::Lease { renewed_unix_s, lasts_s, .. } => {
                 if held.as_ref().is_some_and(|held| held.is_renewed_in_time(*renewed_unix_s)) {

@@ -256,6 +256,14 @@ fn a_watch_that_was_held_up_and_tells_all_at_once_shows_no_expiry() {
 }
 
 #[test]
+fn a_renewal_that_a_partition_held_up_takes_no_expiry_back() {
+    let other = (150.0, lease("worker-2", 149.9));
+    let held_up = (165.0, lease("worker-1", 99.0));
+    let back = (165.1, lease("worker-1", 165.0));
+    assert_eq!(expiry(vec![other, held_up, back]), Some(138.0));
+}
+
+#[test]
 fn the_order_in_which_threads_tell_is_of_no_account() {
     let mut seen = vec![
         (1.0, added(pod("a"))),

@@ -99,11 +99,20 @@ impl<'a> Runs<'a> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// The roles that it prints for the scenario that ships.
-    pub(super) fn roles(&self) -> anyhow::Result<String> {
+    /// Applies the roles that it prints for the scenario that ships, as its user does. They are in more than one namespace.
+    pub(super) fn allow(&self) -> anyhow::Result<()> {
         let output = Command::new(self.holdfast).arg("manifests").arg(self.scenario(SHIPPED)).output()?;
         ensure!(output.status.success(), "holdfast manifests ({}): {}", output.status, said(&output));
-        Ok(String::from_utf8(output.stdout)?)
+        let file = self.ground.run_directory.join("roles.yaml");
+        fs::write(&file, &output.stdout)?;
+        let output = Command::new(&self.ground.kubectl.program)
+            .arg("--kubeconfig")
+            .arg(self.administrator())
+            .args(["apply", "-f"])
+            .arg(&file)
+            .output()?;
+        ensure!(output.status.success(), "kubectl apply ({}): {}", output.status, said(&output));
+        Ok(())
     }
 
     /// A login of a service account of the namespace.

@@ -19,14 +19,17 @@ use super::ground::Ground;
 const GLANCE: Duration = Duration::from_millis(20);
 /// The script. An order is a file in its folder, the answer is another: empty where it was carried out.
 const SCRIPT: &str = r#"#!/bin/sh
-# off, on: the power of a node. cut, join: its network. look: whether it answers.
+# off, on: the power of a node. cut, join: its network. look: whether its kubelet accepts a connection.
 case $2 in
 NODES*)
     echo "no node $2" >&2
     exit 2
     ;;
 esac
-[ "$1" != look ] || exec ping -n -c 2 -i 0.3 -W 1 "$address"
+if [ "$1" = look ]; then
+    timeout 1 bash -c "exec 3<>/dev/tcp/$address/10250" 2>/dev/null || exit 1
+    exit 0
+fi
 order=FOLDER/$$
 echo "$1 $2" >"$order.new" && mv "$order.new" "$order.order" || exit 2
 until [ -e "$order.answer" ]; do sleep 0.05; done
