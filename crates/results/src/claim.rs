@@ -44,6 +44,7 @@ fn doubt_beside_the_parts(result: &RunResult) -> Option<String> {
     let ended = result.loads.iter().find(|load| load.ended_early.is_some());
     let stranger = lab.interference.iter().find(|seen| seen.interference.is_doubtful());
     let links = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail);
+    let late = result.fault_after_the_loads();
     let unshut = lab.kernel_path.as_ref().filter(|path| path.places_unshut > 0);
     let doubts = [
         result.checks.is_empty().then(|| "it has no checks".to_owned()),
@@ -57,6 +58,7 @@ fn doubt_beside_the_parts(result: &RunResult) -> Option<String> {
         lab.placement.first().map(|of| of.violation.clone()),
         lab.nothing_to_lose.as_ref().map(|why| format!("durability at power-off was not tested: {why}")),
         links.map(|_| "the receipt of the site's links is fail".to_owned()),
+        late.map(|(number, _)| format!("fault {} took effect after the loads had ended", number.ordinal())),
         unshut.map(|_| "places could not be taken off the kernel's own path".to_owned()),
     ];
     doubts.into_iter().flatten().next()
@@ -125,6 +127,7 @@ mod tests {
         check(|result| result.checks[0].verdict = Verdict::Unknown, "check ledger is unknown");
         check(|result| result.faults[0].receipt.verdict = Verdict::Fail, "the receipt of fault 1");
         check(|result| result.faults[0].lab_lost_synced = true, "lost synced data at fault 1");
+        check(|result| result.faults[0].took_effect_s = Some(15.0), "fault 1 took effect after the loads");
         check(
             |result| {
                 let path = KernelPathResult { places_unshut: 1, ..KernelPathResult::default() };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{AgentFacts, MigrationFacts, Receipt, RunFacts, Verdict, WARM_UP};
+use history::{AgentFacts, FaultId, MigrationFacts, Receipt, RunFacts, Verdict, WARM_UP};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::FaultResult;
@@ -93,6 +93,14 @@ impl RunResult {
             lab: LabResult::default(),
             facts,
         }
+    }
+
+    /// The first fault that took effect when the loads had ended, and when: it shows nothing of them.
+    #[must_use]
+    pub fn fault_after_the_loads(&self) -> Option<(FaultId, f64)> {
+        let end_s = self.facts.phases.last()?.to_s;
+        let took_effect = |(number, fault): (FaultId, &FaultResult)| Some((number, fault.took_effect_s?));
+        FaultId::of_each(&self.faults).filter_map(took_effect).find(|(_, at_s)| *at_s >= end_s)
     }
 
     /// Where the warm-up ends, seconds: nothing is judged before.

@@ -3,7 +3,7 @@
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
 use history::{FaultId, Stall, Verdict};
-use results::RunResult;
+use results::{FaultResult, RunResult};
 
 use crate::mostly_errors::mostly_errors;
 
@@ -96,7 +96,6 @@ fn never_struck(number: FaultId) -> (Verdict, String) {
 
 /// What has no receipt.
 fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
-    let loads_ended_s = result.facts.phases.last().map_or(f64::INFINITY, |phase| phase.to_s);
     for (number, fault) in FaultId::of_each(&result.faults) {
         // A fault that did not happen proves nothing about the database, neither way.
         let doubt = if fault.receipt.verdict == Verdict::Pass { Verdict::Pass } else { Verdict::Unknown };
@@ -104,12 +103,14 @@ fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
         let evidence = fault.receipt.evidence.join("; ");
         let number = number.ordinal();
         parts.push((doubt, format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")));
-        if let Some(at_s) = fault.took_effect_s.filter(|at_s| *at_s >= loads_ended_s) {
-            let why = format!(
-                "fault {number} ({kind}, {target}) took effect at {at_s:.1} s, after the loads had ended"
-            );
-            parts.push((Verdict::Unknown, why));
-        }
+    }
+    if let Some((number, at_s)) = result.fault_after_the_loads() {
+        let FaultResult { kind, target, .. } = &result.faults[number.index()];
+        let number = number.ordinal();
+        let why = format!(
+            "fault {number} ({kind}, {target}) took effect at {at_s:.1} s, after the loads had ended"
+        );
+        parts.push((Verdict::Unknown, why));
     }
     if let Some(links) = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail) {
         let evidence = links.evidence.join("; ");
@@ -178,9 +179,7 @@ fn stalled(stalls: &[&Stall]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use history::{LabPart, PhaseFacts, Receipt, WARM_UP};
-    use results::{
-        CheckResult, FailedRollbackResult, FaultResult, KernelPathResult, LoadFigures, LoadResult,
-    };
+    use results::{CheckResult, FailedRollbackResult, KernelPathResult, LoadFigures, LoadResult};
 
     use super::*;
     use crate::expectations::tests::facts;

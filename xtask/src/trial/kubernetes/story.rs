@@ -102,7 +102,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// Whoever has no right is told so, and strikes nothing; the roles that holdfast prints are enough.
+    /// A login without rights strikes nothing, and `check` says why; the roles that holdfast prints suffice.
     fn rights(&self, runs: &Runs<'_>) -> anyhow::Result<()> {
         self.kubectl(&["create", "serviceaccount", NOBODY])?;
         let nobody = runs.login_of(NOBODY)?;
@@ -113,7 +113,7 @@ impl Teller<'_> {
             let verdict = ended.result.verdict;
             ensure!(verdict != Verdict::Pass && !is_struck, "a login without rights ran a scenario");
         }
-        self.say("a login without rights is told by `check` what it may not do, and its run strikes nothing");
+        self.say("a login without rights: `check` lists what is not allowed, and a run strikes nothing");
         runs.allow()?;
         let login = runs.login_of(ACCOUNT)?;
         let checked = runs.check(SHIPPED, &login)?;

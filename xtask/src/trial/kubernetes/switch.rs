@@ -62,7 +62,7 @@ impl Switch {
         self.folder.join("switch")
     }
 
-    /// Carries orders out until it is told to end.
+    /// Carries out orders until `has_ended` is set.
     pub(super) fn answer(&self, ground: &Ground, has_ended: &AtomicBool) -> anyhow::Result<()> {
         let mut cut = BTreeMap::new();
         while !has_ended.load(Ordering::Relaxed) {
