@@ -4,28 +4,32 @@
 //! what is in none between sessions, of which every PostgreSQL backend is one. A thousand backends that end at a power-off
 //! would otherwise each have as much of the processors as the whole lab.
 //!
-//! All nodes together leave a little of the processors to the lab: a scheduler can let programs of a group go on for seconds
-//! although others are due, and a group that has used up what it may is stopped.
+//! The lab itself goes first: the supervisor, with all its threads, is in a group of a hundred times the weight of others. The kernel
+//! divides a group's weight among the processors by where the group was busy lately. A group that works a little everywhere, as a lab
+//! does, has next to no weight on a processor that a database fills, and once it has worked there it is not due again for
+//! seconds. Sessions are groups too, so the lab needs one whose weight is still large when divided.
 //!
 //! Owns one folder per lab in the hierarchy, named after the run, and one inside it per node. A control group
 //! outlives its processes, so the folder is removed on drop and, after a SIGKILL, by the janitor, or by the next run: the
-//! lab has its folder locked for as long as it lives.
+//! lab has its folder locked for as long as it lives. The lab's own group is a folder beside it, removed likewise.
 //!
-//! Sources: Linux `Documentation/scheduler/sched-bwc.rst`, `Documentation/admin-guide/cgroup-v2.rst`; sched(7) on autogroups.
+//! Sources: Linux `Documentation/scheduler/sched-bwc.rst`, `Documentation/admin-guide/cgroup-v2.rst`, `kernel/sched/fair.c`
+//! (`calc_group_shares`, `place_entity`); sched(7) on autogroups.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub(crate) use crate::hierarchies::Version;
-use crate::hierarchies::hierarchies;
+use crate::hierarchies::{Controller, Version, candidates, hierarchies};
 
 /// Length of the period over which a limit holds, microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
-/// Processor time of each period that is never the nodes', microseconds.
-const RESERVED_US: u64 = 15_000;
+/// What the lab's own group is given: the most that version 2 knows, a hundred times what a group has that nobody asked more for.
+const LAB_WEIGHT_OF_VERSION_2: &str = "10000";
+/// The same in version 1, which counts 1024 where version 2 counts 100.
+const LAB_WEIGHT_OF_VERSION_1: &str = "102400";
 
 /// What the names of our folders begin with.
 const NAME_PREFIX: &str = "holdfast-";
@@ -59,31 +63,29 @@ pub(crate) fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, CgroupError
     result.map_err(|source| CgroupError::File { path: path.to_owned(), source })
 }
 
-/// What a hierarchy of version 1 is of; in version 2 one has them all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Controller {
-    Cpu,
-    Memory,
-}
-
-impl Controller {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Controller::Cpu => "cpu",
-            Controller::Memory => "memory",
-        }
-    }
-}
-
 /// The control groups of one lab's nodes. Dropping it removes them.
 #[derive(Debug)]
 pub struct CpuGroups {
     folder: PathBuf,
     version: Version,
-    /// How much of the processors all nodes together have; none where that is not limited.
-    quota_us: Option<u64>,
     /// Says that the lab lives: locked, see flock(2).
     _lock: fs::File,
+    /// The group of the lab itself; none before the lab is in it.
+    lab: Option<LabGroup>,
+}
+
+/// The group that the lab itself is in. Dropping it removes it once the lab has left or ended.
+#[derive(Debug)]
+struct LabGroup {
+    folder: PathBuf,
+    _lock: fs::File,
+}
+
+impl Drop for LabGroup {
+    fn drop(&mut self) {
+        // As long as the supervisor is in it, it stays, and is the janitor's.
+        let _ = remove(&self.folder);
+    }
 }
 
 impl CpuGroups {
@@ -113,16 +115,38 @@ impl CpuGroups {
         }
         let folder = parent.join(folder_name(run_name));
         let lock = make_locked(&folder)?;
-        let mut limits = CpuGroups { folder, version, quota_us: None, _lock: lock };
+        let limits = CpuGroups { folder, version, _lock: lock, lab: None };
         if version == Version::Two {
             let control = limits.folder.join("cgroup.subtree_control");
             at(&control, fs::write(&control, "+cpu"))?;
         }
-        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let quota_us = processors * PERIOD_US - RESERVED_US;
-        // Where a group around this one has less, it is that which holds, and the kernel may refuse more.
-        limits.quota_us = limits.limit(&limits.folder, Some(quota_us)).is_ok().then_some(quota_us);
         Ok(limits)
+    }
+
+    /// Moves the calling process, with all its threads, into a group that outweighs every other a hundred times. Groups of
+    /// version 1 that it makes afterwards would be inside that group.
+    ///
+    /// # Errors
+    /// When a file of the control group is refused.
+    pub fn put_the_lab_first(&mut self, run_name: &str) -> Result<(), CgroupError> {
+        let folder = self.folder.with_file_name(folder_name(&name_for_lab(run_name)));
+        let lab = LabGroup { _lock: make_locked(&folder)?, folder };
+        let weight = match self.version {
+            Version::One => ("cpu.shares", LAB_WEIGHT_OF_VERSION_1),
+            Version::Two => ("cpu.weight", LAB_WEIGHT_OF_VERSION_2),
+        };
+        for (file, content) in [weight, ("cgroup.procs", "0")] {
+            let path = lab.folder.join(file);
+            at(&path, fs::write(&path, content))?;
+        }
+        self.lab = Some(lab);
+        Ok(())
+    }
+
+    /// Whether the lab goes before all other programs of this machine.
+    #[must_use]
+    pub fn is_the_lab_first(&self) -> bool {
+        self.lab.is_some()
     }
 
     /// Puts a process, and all it starts from now on, into the node's group, and holds the group to so many CPUs where they
@@ -162,20 +186,12 @@ impl CpuGroups {
         (self.version == Version::Two).then_some(self.folder.as_path())
     }
 
-    /// Changes what a node's group is held to; nothing of its own where absent.
+    /// Changes what a node's group is held to; nothing where absent.
     ///
     /// # Errors
     /// When a file of the control group is refused.
     pub fn hold_to(&self, node: &str, cpus: Option<f64>) -> Result<(), CgroupError> {
-        let asked_us = cpus.map(|cpus| (cpus * PERIOD_US as f64).round().max(1_000.0) as u64);
-        // A group cannot have more than the one around it.
-        let quota_us = asked_us.map(|asked_us| asked_us.min(self.quota_us.unwrap_or(asked_us)));
-        self.limit(&self.folder.join(node), quota_us)
-    }
-
-    /// Holds a group to so much processor time in each period; to nothing where absent.
-    fn limit(&self, folder: &Path, quota_us: Option<u64>) -> Result<(), CgroupError> {
-        let quota_us = quota_us.map(|quota_us| quota_us.to_string());
+        let quota_us = cpus.map(|cpus| ((cpus * PERIOD_US as f64).round().max(1_000.0) as u64).to_string());
         let settings = match self.version {
             Version::One => vec![
                 ("cpu.cfs_period_us", PERIOD_US.to_string()),
@@ -186,7 +202,7 @@ impl CpuGroups {
             }
         };
         for (file, value) in settings {
-            let path = folder.join(file);
+            let path = self.folder.join(node).join(file);
             at(&path, fs::write(&path, value))?;
         }
         Ok(())
@@ -271,7 +287,7 @@ impl Drop for CpuGroups {
 /// When a folder is still there at the end.
 pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError> {
     let deadline = Instant::now() + patience;
-    let names = [folder_name(run_name), folder_name(&name_for_nodes(run_name))];
+    let names = [run_name, &name_for_nodes(run_name), &name_for_lab(run_name)].map(folder_name);
     for folder in all_candidates().iter().flat_map(|parent| names.iter().map(move |name| parent.join(name))) {
         while folder.exists() {
             match remove(&folder) {
@@ -288,6 +304,11 @@ pub fn remove_all(run_name: &str, patience: Duration) -> Result<(), CgroupError>
 /// the run, with a lock of their own.
 pub(crate) fn name_for_nodes(run_name: &str) -> String {
     format!("nodes-{run_name}")
+}
+
+/// What a run is called where the group of its lab is meant.
+fn name_for_lab(run_name: &str) -> String {
+    format!("lab-{run_name}")
 }
 
 /// Removes the control groups of labs that are gone and whose janitors were killed. Waits until `deadline` for those that
@@ -358,13 +379,6 @@ pub(crate) fn remove(folder: &Path) -> Result<(), CgroupError> {
     at(folder, fs::remove_dir(folder))
 }
 
-/// Folders under which a lab's folder may be made, the most promising first.
-pub(crate) fn candidates(controller: Controller) -> Vec<(Version, PathBuf)> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    candidates_in(&mounts, &groups, controller)
-}
-
 /// The same of every controller, each folder once.
 fn all_candidates() -> Vec<PathBuf> {
     let both = [Controller::Cpu, Controller::Memory].map(candidates);
@@ -375,63 +389,9 @@ fn all_candidates() -> Vec<PathBuf> {
     folders
 }
 
-fn candidates_in(mounts: &str, groups: &str, controller: Controller) -> Vec<(Version, PathBuf)> {
-    let mut found = Vec::new();
-    for line in mounts.lines() {
-        let fields: Vec<&str> = line.split(' ').collect();
-        let [_, mount_point, kind, options, ..] = fields[..] else { continue };
-        let version = match kind {
-            "cgroup" if options.split(',').any(|option| option == controller.name()) => Version::One,
-            "cgroup2" => Version::Two,
-            _ => continue,
-        };
-        let own = own_group(version, groups, controller).unwrap_or_else(|| "/".to_owned());
-        let own_folder = Path::new(mount_point).join(own.trim_start_matches('/'));
-        match version {
-            Version::One => found.push((version, own_folder)),
-            // Version 2 wants no processes beside child groups, so ours goes beside the group we are in.
-            Version::Two => {
-                if let Some(parent) = own_folder.parent().filter(|parent| parent.starts_with(mount_point)) {
-                    found.push((version, parent.to_owned()));
-                }
-                found.push((version, PathBuf::from(mount_point)));
-            }
-        }
-    }
-    found.dedup();
-    found
-}
-
-fn own_group(version: Version, groups: &str, controller: Controller) -> Option<String> {
-    groups.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let matches = match version {
-            Version::One => controllers.split(',').any(|name| name == controller.name()),
-            Version::Two => controllers.is_empty(),
-        };
-        matches.then(|| path.to_owned())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(mounts: &str, groups: &str, expected: &[&str]) {
-        let found = candidates_in(mounts, groups, Controller::Cpu);
-        let found: Vec<String> = found.into_iter().map(|(_, path)| path.display().to_string()).collect();
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn the_cpu_hierarchy_of_version_1_is_found_in_our_own_group() {
-        check(
-            "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0",
-            "3:cpu,cpuacct:/user/7\n0::/x",
-            &["/sys/fs/cgroup/cpu,cpuacct/user/7"],
-        );
-    }
 
     #[test]
     fn what_a_limit_cost_is_read_in_the_units_of_each_version() {
@@ -447,15 +407,6 @@ mod tests {
         assert_eq!(processors_in("50000\n", "100000\n"), Some(0.5));
         assert_eq!(processors_in("-1\n", "100000\n"), None);
         assert_eq!(processors_in("max", "100000"), None);
-    }
-
-    #[test]
-    fn in_version_2_the_folder_goes_beside_our_own_group() {
-        check(
-            "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0",
-            "0::/user.slice/app.slice/shell.scope",
-            &["/sys/fs/cgroup/user.slice/app.slice", "/sys/fs/cgroup"],
-        );
     }
 
     #[test]
@@ -523,21 +474,44 @@ mod tests {
         }
     }
 
+    /// A process of its own moves: this one, with the other tests, stays where it is.
     #[test]
-    fn all_nodes_together_leave_a_part_of_the_processors_to_the_lab() {
-        let Ok(groups) = CpuGroups::make(&format!("test-reserve-{}", std::process::id())) else {
-            eprintln!("skipped: all_nodes_together_leave_a_part: no control group may be made here");
+    fn a_lab_that_is_put_first_outweighs_others_a_hundred_times_and_leaves_nothing_behind() {
+        const INSIDE: &str = "HOLDFAST_TEST_IS_PUT_FIRST";
+        let name = "cgroup::tests::a_lab_that_is_put_first_outweighs_others_a_hundred_times_and_leaves_nothing_behind";
+        if let Ok(run_name) = std::env::var(INSIDE) {
+            let mut groups = CpuGroups::make(&run_name).expect("groups");
+            groups.put_the_lab_first(&run_name).expect("a group");
+            let group = groups.lab.as_ref().expect("a group").folder.clone();
+            let read = |file: &str| fs::read_to_string(group.join(file)).unwrap_or_default();
+            assert!(read("cgroup.procs").lines().any(|line| line == std::process::id().to_string()));
+            let weights = [read("cpu.shares"), read("cpu.weight")];
+            let wanted = [LAB_WEIGHT_OF_VERSION_1, LAB_WEIGHT_OF_VERSION_2];
+            assert!(
+                weights.iter().zip(wanted).any(|(weight, wanted)| weight.trim() == wanted),
+                "{weights:?}"
+            );
+            let entrance = groups.entrance("n1").expect("a group");
+            assert!(
+                !entrance.starts_with(&group),
+                "a node is in the lab's own group: {}",
+                entrance.display()
+            );
+            return;
+        }
+        let run_name = format!("test-first-{}", std::process::id());
+        let Ok(groups) = CpuGroups::make(&run_name) else {
+            eprintln!("skipped: a_lab_that_is_put_first: no control group may be made here");
             return;
         };
-        let Some(quota_us) = groups.quota_us else {
-            eprintln!("skipped: all_nodes_together_leave_a_part: a group around this one has less");
-            return;
-        };
-        let together = groups.held_to("").expect("a limit of all");
-        assert!((together - quota_us as f64 / PERIOD_US as f64).abs() < 1e-6, "{together}");
-        groups.entrance("n1").expect("a group");
-        groups.hold_to("n1", Some(1_000.0)).expect("what all have");
-        assert_eq!(groups.held_to("n1"), Some(together));
+        let group = groups.folder.with_file_name(folder_name(&name_for_lab(&run_name)));
+        drop(groups);
+        let mut inside = std::process::Command::new("/proc/self/exe");
+        let ended = inside.args(["--exact", name]).env(INSIDE, &run_name).output().expect("a process");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        assert!(group.exists(), "its last process was in it when it ended");
+        remove_all(&run_name, Duration::from_secs(60)).expect("removed");
+        assert!(!group.exists());
     }
 
     #[test]
@@ -564,10 +538,5 @@ mod tests {
         assert!(held.contains(&shell.id().to_string().as_str()), "{held:?}");
         assert!(held.contains(&grandchild.to_string().as_str()), "{held:?}");
         assert!(!held.contains(&std::process::id().to_string().as_str()), "{held:?}");
-    }
-
-    #[test]
-    fn a_machine_without_control_groups_has_no_candidates() {
-        check("proc /proc proc rw 0 0\nbroken", "", &[]);
     }
 }

@@ -86,6 +86,68 @@ fn group_of<'a>(listed: &str, groups: &'a str) -> Option<&'a str> {
     })
 }
 
+/// What a hierarchy of version 1 is of; in version 2 one has them all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Controller {
+    Cpu,
+    Memory,
+}
+
+impl Controller {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Controller::Cpu => "cpu",
+            Controller::Memory => "memory",
+        }
+    }
+}
+
+/// Folders under which a lab's folder may be made, the most promising first.
+pub(crate) fn candidates(controller: Controller) -> Vec<(Version, PathBuf)> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    candidates_in(&mounts, &groups, controller)
+}
+
+fn candidates_in(mounts: &str, groups: &str, controller: Controller) -> Vec<(Version, PathBuf)> {
+    let mut found = Vec::new();
+    for line in mounts.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [_, mount_point, kind, options, ..] = fields[..] else { continue };
+        let version = match kind {
+            "cgroup" if options.split(',').any(|option| option == controller.name()) => Version::One,
+            "cgroup2" => Version::Two,
+            _ => continue,
+        };
+        let own = own_group(version, groups, controller).unwrap_or_else(|| "/".to_owned());
+        let own_folder = Path::new(mount_point).join(own.trim_start_matches('/'));
+        match version {
+            Version::One => found.push((version, own_folder)),
+            // Version 2 wants no processes beside child groups, so ours goes beside the group we are in.
+            Version::Two => {
+                if let Some(parent) = own_folder.parent().filter(|parent| parent.starts_with(mount_point)) {
+                    found.push((version, parent.to_owned()));
+                }
+                found.push((version, PathBuf::from(mount_point)));
+            }
+        }
+    }
+    found.dedup();
+    found
+}
+
+fn own_group(version: Version, groups: &str, controller: Controller) -> Option<String> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let matches = match version {
+            Version::One => controllers.split(',').any(|name| name == controller.name()),
+            Version::Two => controllers.is_empty(),
+        };
+        matches.then(|| path.to_owned())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +180,34 @@ mod tests {
         let (name, options) = (String::new(), String::new());
         assert_eq!(found, [Hierarchy { version: Version::Two, name, options, parent }]);
         assert_eq!(hierarchies_in("proc /proc proc rw 0 0\nbroken", ""), []);
+    }
+
+    fn check(mounts: &str, groups: &str, expected: &[&str]) {
+        let found = candidates_in(mounts, groups, Controller::Cpu);
+        let found: Vec<String> = found.into_iter().map(|(_, path)| path.display().to_string()).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_cpu_hierarchy_of_version_1_is_found_in_our_own_group() {
+        check(
+            "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0",
+            "3:cpu,cpuacct:/user/7\n0::/x",
+            &["/sys/fs/cgroup/cpu,cpuacct/user/7"],
+        );
+    }
+
+    #[test]
+    fn in_version_2_the_folder_goes_beside_our_own_group() {
+        check(
+            "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0",
+            "0::/user.slice/app.slice/shell.scope",
+            &["/sys/fs/cgroup/user.slice/app.slice", "/sys/fs/cgroup"],
+        );
+    }
+
+    #[test]
+    fn a_machine_without_control_groups_has_no_candidates() {
+        check("proc /proc proc rw 0 0\nbroken", "", &[]);
     }
 }

@@ -10,10 +10,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::cgroup::{
-    self, CgroupError, Controller, CpuGroups, Version, at, candidates, folder_name, make_group_in,
-    make_locked,
-};
+use crate::cgroup::{self, CgroupError, CpuGroups, at, folder_name, make_group_in, make_locked};
+use crate::hierarchies::{Controller, Version, candidates};
 
 /// The control groups of one lab's nodes. Dropping it removes those that it made.
 #[derive(Debug)]

@@ -17,14 +17,22 @@ pub(super) fn limited_by(groups: Option<&CpuGroups>, scenario: &Scenario) -> Str
     groups.map_or_else(|| "none".to_owned(), CpuGroups::describe)
 }
 
-/// Where none may be made, only a limit that was asked for is missed.
+/// Where none may be made, only a limit that was asked for is missed. Where one may be, the lab has one as well.
 pub(super) fn cpu_groups(
     scenario: &Scenario,
     orders: &Orders,
     chronicle: &Chronicle,
 ) -> Option<Arc<CpuGroups>> {
     match CpuGroups::make(&orders.run_name) {
-        Ok(groups) => Some(Arc::new(groups)),
+        Ok(mut groups) => {
+            if let Err(error) = groups.put_the_lab_first(&orders.run_name) {
+                chronicle.warn(
+                    format!("the lab does not go before other programs of this machine: {error}"),
+                    "a full machine may hold the lab up, which leaves the verdict unknown; see `holdfast doctor`",
+                );
+            }
+            Some(Arc::new(groups))
+        }
         Err(_) if scenario.database.cpus.is_none() => None,
         Err(error) => {
             chronicle.warn(
