@@ -59,6 +59,10 @@ const CASES: &[Case] = &[
         ["path-kept", "kernel-path", "a pair keeps to the kernel's own path, whatever is asked of it"],
         &["partition", "has no receipt", "although the fault blocks this direction"],
     ),
+    lie(
+        ["path-kept-by-one", "kernel-path", "one node of a place keeps to the kernel's own path"],
+        &["network", "has no receipt", "from n3 to n1", "the delay is too short"],
+    ),
     honest("kernel-path"),
     lie(
         ["no-rollback", "power-off", "data that was not synced stays at a power-off"],

@@ -26,6 +26,8 @@ pub enum Lie {
     RateHalf,
     /// A pair of places keeps to the kernel's own path, whatever is asked of it.
     PathKept,
+    /// What the third node sends keeps to it, and nothing else does.
+    PathKeptByOne,
     /// Data that was not synced stays at a power-off.
     NoRollback,
     /// The platform forgets its rules and what hosts have.
@@ -62,12 +64,13 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 21] = [
+    pub const ALL: [Lie; 22] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
         Lie::RateHalf,
         Lie::PathKept,
+        Lie::PathKeptByOne,
         Lie::NoRollback,
         Lie::RulesForgotten,
         Lie::ProcessLeft,
@@ -95,6 +98,7 @@ impl Lie {
             Lie::RateDouble => "rate-double",
             Lie::RateHalf => "rate-half",
             Lie::PathKept => "path-kept",
+            Lie::PathKeptByOne => "path-kept-by-one",
             Lie::NoRollback => "no-rollback",
             Lie::RulesForgotten => "rules-forgotten",
             Lie::ProcessLeft => "process-left",

@@ -19,7 +19,28 @@ use scenario::NetworkPath;
 pub struct KernelPath {
     routing: Option<Arc<RoutingNamespace>>,
     /// A lie that tests plant: who goes by the kernel goes on so.
-    is_kept: bool,
+    kept_by: KeptBy,
+}
+
+/// Who keeps to it, whatever is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum KeptBy {
+    #[default]
+    Nobody,
+    /// The node of this name.
+    Node(&'static str),
+    Everybody,
+}
+
+impl KeptBy {
+    /// What tests have planted. The one node is none that is looked at first.
+    fn of(planted: &Planted) -> KeptBy {
+        match () {
+            () if planted.contains(&Lie::PathKept) => KeptBy::Everybody,
+            () if planted.contains(&Lie::PathKeptByOne) => KeptBy::Node("n3"),
+            () => KeptBy::Nobody,
+        }
+    }
 }
 
 /// Which pairs went past the fabric, and what the kernel carried for them.
@@ -70,10 +91,10 @@ impl KernelPath {
             NetworkPath::Fabric => None,
             NetworkPath::Kernel => Some(Arc::new(RoutingNamespace::make()?)),
         };
-        Ok(KernelPath { routing, is_kept: planted.contains(&Lie::PathKept) })
+        Ok(KernelPath { routing, kept_by: KeptBy::of(planted) })
     }
 
-    /// Joins a new network namespace to it; nothing where there is none.
+    /// Joins a new network namespace to it, that of a node with its name; nothing where there is none.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -81,10 +102,16 @@ impl KernelPath {
         &self,
         namespace: &OwnedFd,
         addresses: Addresses,
+        node: Option<&str>,
     ) -> Result<Option<WayPast>, RoutingError> {
         let Some(routing) = &self.routing else { return Ok(None) };
         let end = routing.join(namespace, addresses)?;
-        Ok(Some(WayPast { end, is_kept: self.is_kept }))
+        let is_kept = match self.kept_by {
+            KeptBy::Nobody => false,
+            KeptBy::Node(name) => node == Some(name),
+            KeptBy::Everybody => true,
+        };
+        Ok(Some(WayPast { end, is_kept }))
     }
 
     /// Whether there is one.

@@ -26,7 +26,7 @@ pub use self::error::PreparationError;
 use self::facts::facts;
 pub(crate) use self::facts::{facts_of_load, planned};
 pub(crate) use self::opening::open_engine;
-use self::shares::{cpu_groups, limited_by, memory_groups, volumes};
+use self::shares::{cpu_groups, limited_by, memory_groups, precedence, volumes};
 use crate::chronicle::Chronicle;
 use crate::client_programs;
 use crate::directory::RunDirectory;
@@ -143,7 +143,13 @@ fn bring_up(
     let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, directory.path())?;
     datacentre.let_people_in(engine.as_ref(), &settings)?;
     let limited = limited_by(cpu_groups.as_deref(), scenario);
-    let facts = facts(scenario, orders, engine.as_ref(), &datacentre, (&limited, volumes))?;
+    let facts = facts(
+        scenario,
+        orders,
+        engine.as_ref(),
+        &datacentre,
+        (&limited, precedence(cpu_groups.as_deref()), volumes),
+    )?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
     for (vm, host) in scenario.database.nodes.iter().enumerate() {
         datacentre.power_on_vm(vm, *host, false)?;

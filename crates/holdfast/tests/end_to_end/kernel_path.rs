@@ -70,6 +70,12 @@ fn a_pair_that_keeps_to_the_kernels_own_path_is_found_out() {
     for part in ["has no receipt", "although the fault blocks this direction"] {
         assert!(told.contains(part), "{part}: {told}");
     }
+    // Routes are a sender's own: one that lies alone is found out as well.
+    let lying = desk.run(&["run", "scenarios/lies/kernel-path.yaml", "--plant", "path-kept-by-one"]);
+    let told = lying.ends_with(2).result()["reasons"].to_string();
+    for part in ["has no receipt", "from n3 to n1", "the delay is too short"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
     let honest = desk.run(&["run", "scenarios/lies/kernel-path.yaml"]).ends_with(0).result();
     receipts_pass(&honest);
     assert!(honest["lab"]["kernel_path"]["moved_to_fabric"].as_u64() > Some(0), "{honest:#}");

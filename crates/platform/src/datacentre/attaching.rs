@@ -31,7 +31,7 @@ pub(super) fn attach(
     let attachment = Attachment::make(addresses)
         .map_err(|source| DatacentreError::Attachment { place: path.join("/"), source })?;
     let way_past = kernel_path
-        .join(&attachment.namespace, addresses)
+        .join(&attachment.namespace, addresses, None)
         .map_err(|source| DatacentreError::KernelPath { place: path.join("/"), source })?;
     let port = attach_again(fabric, path, &attachment, way_past.clone())?;
     Ok((attachment, port, way_past))

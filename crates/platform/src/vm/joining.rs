@@ -31,7 +31,7 @@ impl Vm {
         }
         let Network { addresses, family, fabric, kernel_path: past } = &self.network;
         let way_past = past
-            .join(node.namespace(), *addresses)
+            .join(node.namespace(), *addresses, Some(&self.name))
             .map_err(|source| VmError::KernelPath { node: self.name.clone(), source })?;
         let (place, addresses) = (self.path_on(place), addresses.all(*family));
         let port = kernel_path::attach(fabric, Joining { place, addresses, tun, way_past });

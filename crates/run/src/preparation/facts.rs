@@ -40,7 +40,7 @@ pub(super) fn facts(
     orders: &Orders,
     engine: &dyn Engine,
     datacentre: &Datacentre,
-    (limited, volumes): (&str, Volumes),
+    (limited, precedence, volumes): (&str, &str, Volumes),
 ) -> Result<RunFacts, PreparationError> {
     let mut engine_settings = engine.settings();
     let leadership = scenario.database.engine.leadership;
@@ -55,6 +55,7 @@ pub(super) fn facts(
             None => "none".to_owned(),
         },
     );
+    machine.insert("processors".to_owned(), precedence.to_owned());
     let sync = sync_in_words(scenario.site.disks.sync).filter(|_| volumes != Volumes::Directory);
     let volumes = [Some(volumes_in_words(volumes).to_owned()), sync];
     machine.insert("volumes".to_owned(), volumes.into_iter().flatten().collect::<Vec<_>>().join("; "));

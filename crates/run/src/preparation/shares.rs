@@ -17,6 +17,14 @@ pub(super) fn limited_by(groups: Option<&CpuGroups>, scenario: &Scenario) -> Str
     groups.map_or_else(|| "none".to_owned(), CpuGroups::describe)
 }
 
+/// Which programs go first where the machine is full, in words.
+pub(super) fn precedence(groups: Option<&CpuGroups>) -> &'static str {
+    match groups.is_some_and(CpuGroups::is_the_lab_first) {
+        true => "the lab goes before its nodes and before other programs",
+        false => "the lab has no precedence: nodes that fill the processors may hold it up",
+    }
+}
+
 /// Where none may be made, only a limit that was asked for is missed. Where one may be, the lab has one as well.
 pub(super) fn cpu_groups(
     scenario: &Scenario,
