@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use client::Endpoint;
 use history::{Action, ErrorClass, Operation, Outcome};
-use load::{Batch, Clock, LoadPlan, final_read, prepare, start};
+use load::{Batch, Clock, LoadPlan, OnThread, final_read, prepare, start};
 use server::Server;
 
 /// A load of so many clients on PostgreSQL that keeps its history; what a test wants otherwise it says.
@@ -79,7 +79,10 @@ pub fn texts(options: &[(&str, &str)]) -> BTreeMap<String, String> {
     options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-pub use load::here;
+/// A load's thread stays where it is.
+pub fn here() -> OnThread {
+    Box::new(|| Ok(()))
+}
 
 /// The end of what an event loop carries out.
 pub fn wait<T>(future: impl Future<Output = T>) -> T {

@@ -4,6 +4,7 @@
 //! the run leaves are the workloads' tables.
 
 mod agents;
+mod strikes;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use client::Address;
 use history::{EventKind, EventSink, FaultId, HostFacts, NodeFacts, RunFacts, SiteFacts};
 use load::{
-    Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password, here,
+    Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password,
 };
 use nix::sys::resource::{Resource, getrlimit};
 use pods::{Pods, PodsError, Watching, fleet_plan};
@@ -21,12 +22,12 @@ use remote::permit::PermitError;
 use remote::{Journal, Permit};
 use scenario::{Cluster, Scenario, node_name};
 use scenario_files::permit;
-use strikes::{On, Strikes};
 use watch::{Usage, Vigil, Watch};
 
 pub(crate) use self::agents::AgentPods;
 pub use self::agents::{AgentError, PlannedAgent, planned_agents};
 use self::agents::{Agents, muster};
+use self::strikes::{On, Strikes};
 use crate::chronicle::Chronicle;
 use crate::load_plans::{Access, PlanError, plans};
 use crate::orders::Orders;
@@ -78,6 +79,11 @@ impl From<PlanError> for ExternalError {
     fn from(error: PlanError) -> Self {
         PreparationError::from(error).into()
     }
+}
+
+/// Clients run in this process, where it is.
+fn here() -> OnThread {
+    Box::new(|| Ok(()))
 }
 
 /// Asks the database for its version and its leader, and makes the loads' tables. Where agents are to be pods, `before_pods` is called

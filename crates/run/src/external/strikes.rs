@@ -20,6 +20,9 @@ use remote::{Filled, Journal, Permit, Reach};
 use scenario::{Cluster, ExternalFault, Fault, FaultAction, Member, NodeTarget, Scenario, node_name};
 use scenario_files::{asks_for, commands_at, reach_of};
 
+use super::here;
+use crate::chronicle::Chronicle;
+
 /// How long a machine may take to look as it should.
 const PATIENCE: Patience = Patience { stands: Duration::from_secs(10), gone: Duration::from_secs(60) };
 /// How long after its end by the schedule a fault is undone by the timer on its machine, beside what its commands may take.
@@ -45,30 +48,30 @@ struct Striking {
 }
 
 /// What faults are struck on.
-pub struct On {
+pub(super) struct On {
     /// The cluster.
-    pub cluster: Cluster,
+    pub(super) cluster: Cluster,
     /// Who may be struck.
-    pub permit: Permit,
+    pub(super) permit: Permit,
     /// The load whose way to the database is taken to ask who leads.
-    pub asked: Option<LoadPlan>,
+    pub(super) asked: Option<LoadPlan>,
     /// The members' pods; none of machines.
-    pub pods: Option<Arc<Pods>>,
+    pub(super) pods: Option<Arc<Pods>>,
 }
 
 /// What every fault needs.
 struct Ground {
     on: On,
     journal: Arc<Journal>,
-    chronicle: Arc<dyn EventSink>,
+    chronicle: Arc<Chronicle>,
     seed: u64,
     prevented: bool,
     on_effect: Arc<dyn Fn(FaultId, f64) + Send + Sync>,
     records: Mutex<FaultRecords>,
 }
 
-/// Strikes and undoes the faults of one run.
-pub struct Strikes {
+/// Strikes and undoes.
+pub(super) struct Strikes {
     ground: Arc<Ground>,
     /// How long each fault stands by the schedule.
     stands: Vec<Duration>,
@@ -78,12 +81,11 @@ pub struct Strikes {
 }
 
 impl Strikes {
-    /// Nothing struck yet. `on_effect` is told of each fault that has taken effect, and when, in seconds of the run.
-    #[must_use]
-    pub fn new(
+    /// Nothing struck yet.
+    pub(super) fn new(
         on: On,
         journal: Arc<Journal>,
-        chronicle: Arc<dyn EventSink>,
+        chronicle: Arc<Chronicle>,
         (scenario, seed, prevented): (&Scenario, u64, bool),
         on_effect: Arc<dyn Fn(FaultId, f64) + Send + Sync>,
     ) -> Strikes {
@@ -102,7 +104,7 @@ impl Strikes {
     }
 
     /// Strikes a fault.
-    pub fn strike(&mut self, number: FaultId, fault: &Fault) {
+    pub(super) fn strike(&mut self, number: FaultId, fault: &Fault) {
         let FaultAction::External(action) = fault.action.clone() else { return };
         let ground = self.ground.clone();
         let record = FaultRecord {
@@ -131,7 +133,7 @@ impl Strikes {
     }
 
     /// Undoes a fault, once its strike is over. One whose member is still looked for is not struck.
-    pub fn heal(&mut self, number: FaultId) {
+    pub(super) fn heal(&mut self, number: FaultId) {
         let Some(Striking { thread, is_over }) = self.standing.remove(&number) else { return };
         is_over.store(true, Ordering::Release);
         let ground = self.ground.clone();
@@ -148,13 +150,13 @@ impl Strikes {
     }
 
     /// Undoes everything that stands.
-    pub fn heal_all(&mut self) {
+    pub(super) fn heal_all(&mut self) {
         let numbers: Vec<FaultId> = self.standing.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.heal(number));
     }
 
     /// What is known of every fault, once all is undone that is under way.
-    pub fn records(&mut self) -> Vec<FaultRecord> {
+    pub(super) fn records(&mut self) -> Vec<FaultRecord> {
         for thread in self.undoing.drain(..) {
             // A panic there leaves the fault without a receipt, which is what it deserves.
             let _ = thread.join();
@@ -321,7 +323,7 @@ impl Ground {
     }
 
     fn leader(&self) -> Option<usize> {
-        let name = load::leader(self.on.asked.as_ref()?, load::here(), ROLE_PATIENCE).ok()?;
+        let name = load::leader(self.on.asked.as_ref()?, here(), ROLE_PATIENCE).ok()?;
         (0..self.on.cluster.members.len()).find(|number| node_name(*number) == name)
     }
 
