@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentFacts, FaultId, Interference, MigrationFacts, RunFacts, Stall, Verdict};
+use crate::{AgentFacts, FaultId, Interference, MigrationFacts, PlatformAction, RunFacts, Stall, Verdict};
 
 /// Whether a receipt shows what it was asked to show.
 pub type ReceiptVerdict = Verdict;
@@ -135,10 +135,10 @@ pub enum EventKind {
         /// All that is known of it.
         facts: Box<MigrationFacts>,
     },
-    /// The platform or an operator acted: `ha-restart`, `promote`, `rejoin`.
+    /// The platform or an operator acted.
     Platform {
-        /// The action's name.
-        action: String,
+        /// What it did.
+        action: PlatformAction,
         /// The node it concerns.
         node: String,
         /// What was done, for a person to read.

@@ -14,6 +14,7 @@ pub mod kubernetes;
 pub mod lines;
 pub mod migration;
 pub mod operation;
+pub mod platform_action;
 pub mod reader;
 mod seconds;
 pub mod step;
@@ -38,6 +39,7 @@ pub use operation::{
     Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, LEDGER_SEQUENCE_BITS, Operation, Outcome,
     TOO_MANY_CONNECTIONS,
 };
+pub use platform_action::PlatformAction;
 pub use reader::HistoryReader;
 pub use step::Step;
 pub use vigil::{Deed, Interference, LabPart, Stall};

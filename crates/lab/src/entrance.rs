@@ -40,7 +40,7 @@ pub enum EntranceError {
         run_directory: PathBuf,
     },
     /// The lab belongs to somebody else.
-    #[error("the lab in {run_directory} is of user {owner}; only that user may enter it")]
+    #[error("the lab in {run_directory} belongs to user {owner}; only that user may enter it")]
     NotYours {
         /// The run directory.
         run_directory: PathBuf,

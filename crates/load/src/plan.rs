@@ -26,6 +26,12 @@ use crate::pace::{Arrival, Asked, Part, Step, ThinkTime, asked, step_at};
 /// Called first on the load's own thread: puts it where the clients stand (a network namespace, a CPU).
 pub type OnThread = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
+/// Leaves the thread where this process is.
+#[must_use]
+pub fn here() -> OnThread {
+    Box::new(|| Ok(()))
+}
+
 /// Replicas of a keyspace in each data centre, as Cassandra's documentation recommends.
 const REPLICAS: u32 = 3;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use history::EventKind;
+use history::{EventKind, PlatformAction};
 use placement::{Decision, Drs, MoveReason};
 use scenario::node_name;
 
@@ -54,7 +54,11 @@ impl Platform {
             let host = |host: usize| self.datacentre.hosts[host].name();
             let (node, why) = (node_name(vm), reasons::moved(reason, &self.cluster));
             let what = format!("{node} is moved from {} to {}: {why}", host(from), host(to));
-            self.events.say(EventKind::Platform { action: "balance".to_owned(), node: node.clone(), what });
+            self.events.say(EventKind::Platform {
+                action: PlatformAction::Balance,
+                node: node.clone(),
+                what,
+            });
             let order = MigrationOrder {
                 vm,
                 to: Some(to),

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use engine::EngineError;
-use history::EventKind;
+use history::{EventKind, PlatformAction};
 use scenario::node_name;
 
 use crate::platform::{Platform, RETRY};
@@ -36,7 +36,7 @@ impl Platform {
         if !self.datacentre.vms[vm].is_on() || !self.has_ended(vm) {
             return;
         }
-        self.events.say(EventKind::Platform { action: "restart".to_owned(), node: node_name(vm), what });
+        self.events.say(EventKind::Platform { action: PlatformAction::Restart, node: node_name(vm), what });
         self.start_database(vm);
     }
 
@@ -52,7 +52,7 @@ impl Platform {
         &self,
         vm: usize,
         (host, may_force): (usize, bool),
-        action: &str,
+        action: PlatformAction,
         (why, chosen): (&str, Option<&str>),
     ) -> Result<(), String> {
         let (node, place) = (node_name(vm), self.datacentre.hosts[host].name());
@@ -65,7 +65,7 @@ impl Platform {
         self.events.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });
         let chosen = chosen.map(|chosen| format!(": {chosen}")).unwrap_or_default();
         let what = format!("{node}, {why}, boots on {place}{chosen}");
-        self.events.say(EventKind::Platform { action: action.to_owned(), node: node.clone(), what });
+        self.events.say(EventKind::Platform { action, node: node.clone(), what });
         self.start_database(vm);
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Platform {
         let ready = started.and_then(|()| self.engine.wait_ready(handle.as_ref(), RECOVERY_PATIENCE));
         match ready {
             Ok(()) => self.events.say(EventKind::Platform {
-                action: "ready".to_owned(),
+                action: PlatformAction::Ready,
                 node: node.clone(),
                 what: format!("the database on {node} accepts connections"),
             }),
@@ -89,7 +89,7 @@ impl Platform {
             // Whoever took its power has a reason, and it is not the platform's to restore the database before the next start.
             Err(_) if !self.datacentre.vms[vm].is_on() => {
                 let what = format!("{node} lost power while its database was still starting");
-                self.events.say(EventKind::Platform { action: "cut-short".to_owned(), node, what });
+                self.events.say(EventKind::Platform { action: PlatformAction::CutShort, node, what });
             }
             Err(error) => self.trouble(&format!("start the database on {node}"), &error.to_string()),
         }
@@ -104,7 +104,7 @@ impl Platform {
             what.push_str("; ");
             what.push_str(&remark);
         }
-        self.events.say(EventKind::Platform { action: "rejoin".to_owned(), node, what });
+        self.events.say(EventKind::Platform { action: PlatformAction::Rejoin, node, what });
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use history::{EventKind, Verdict};
+use history::{EventKind, PlatformAction, Verdict};
 use scenario::node_name;
 use storage::Opening;
 
@@ -47,7 +47,7 @@ impl Platform {
             open.component,
             open.lost_after.unwrap_or_default().as_secs_f64()
         );
-        self.events.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
+        self.events.say(EventKind::Platform { action: PlatformAction::Fence, node: node.clone(), what });
         self.events.say(EventKind::NodeDown { node: node.clone(), host: open.host.clone() });
         if verdict != Verdict::Pass {
             let why = "it may still be running, and its volume may be open only once";
@@ -93,7 +93,7 @@ impl Platform {
         let what = format!(
             "{why}: fencing, the platform switches its VM off so that it cannot return as leader; {shown}"
         );
-        self.events.say(EventKind::Platform { action: "fence".to_owned(), node: node.clone(), what });
+        self.events.say(EventKind::Platform { action: PlatformAction::Fence, node: node.clone(), what });
         self.events.say(EventKind::NodeDown { node, host });
     }
 

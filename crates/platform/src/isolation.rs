@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use history::{EventKind, Verdict};
+use history::{EventKind, PlatformAction, Verdict};
 use lab::{attachment, probe};
 use scenario::node_name;
 
@@ -112,7 +112,7 @@ impl Platform {
     }
 
     fn tell_isolation(&self, vm: usize, what: String) {
-        self.events.say(EventKind::Platform { action: "isolation".to_owned(), node: node_name(vm), what });
+        self.events.say(EventKind::Platform { action: PlatformAction::Isolation, node: node_name(vm), what });
     }
 
     pub(crate) fn leave_isolated(&self, vm: usize) {

@@ -175,7 +175,7 @@ impl Platform {
         match step {
             Step::RestartElsewhere { vm, left } => self.restart_elsewhere(vm, left),
             Step::Promote { lost } => self.promote(lost),
-            Step::StartAtHome { vm, why } => self.start_at_home(vm, why.in_words()),
+            Step::StartAtHome { vm, why } => self.start_at_home(vm, why),
             Step::RestartDatabase { vm } => self.restart_database(vm),
             Step::StartProcesses { vm } => self.start_processes(vm),
             Step::LeaveIsolated { vm } => self.leave_isolated(vm),

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use engine::Node;
-use history::EventKind;
+use history::{EventKind, PlatformAction};
 use scenario::node_name;
 
 use crate::platform::{Platform, RETRY};
@@ -63,7 +63,7 @@ impl Platform {
                         what.push_str(&remark);
                     }
                     let node = promotion.leader.clone();
-                    self.events.say(EventKind::Platform { action: "promote".to_owned(), node, what });
+                    self.events.say(EventKind::Platform { action: PlatformAction::Promote, node, what });
                     self.events.say(EventKind::Leader { node: promotion.leader });
                     return;
                 }

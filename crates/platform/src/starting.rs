@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::{MutexGuard, PoisonError};
 
 use faults::Lie;
-use history::EventKind;
+use history::{EventKind, PlatformAction};
 use paper::obstacles_in_words;
 use placement::{Cluster, Data, Decision, Holds, Left, Wanted};
 use scenario::{Failover, node_name};
 use storage::MirroredDisk;
 
 use crate::datacentre::Datacentre;
+use crate::decisions::Return;
 use crate::placing::{self, Placing, Where};
 use crate::platform::{Platform, RETRY};
 use crate::reasons;
@@ -124,7 +125,7 @@ impl Platform {
                     why = format!("{why} ({})", refused.join("; "));
                 }
                 let chosen = reasons::start(&reason, &self.cluster);
-                match self.start_on(vm, (host, may_force), "ha-restart", (&why, Some(&chosen))) {
+                match self.start_on(vm, (host, may_force), PlatformAction::HaRestart, (&why, Some(&chosen))) {
                     Ok(()) => return Ok(()),
                     Err(error) if !refused.contains(&error) => refused.push(error),
                     Err(_) => {}
@@ -149,10 +150,10 @@ impl Platform {
         why.clone_into(told);
         let node = node_name(vm);
         let what = format!("{node} stays off until a host can run it; {why}");
-        self.events.say(EventKind::Platform { action: "wait".to_owned(), node, what });
+        self.events.say(EventKind::Platform { action: PlatformAction::Wait, node, what });
     }
 
-    pub(crate) fn start_at_home(&self, vm: usize, why: &str) {
+    pub(crate) fn start_at_home(&self, vm: usize, why: Return) {
         if matches!(self.failover, Failover::Promote { .. }) {
             // Whether this node may still lead is known once the promotion is over.
             while self.leader() == vm && self.promotion_possible() {
@@ -185,8 +186,8 @@ impl Platform {
         }
     }
 
-    fn boot_at_home(&self, vm: usize, home: usize, why: &str) {
-        if let Err(error) = self.start_on(vm, (home, true), "return", (why, None)) {
+    fn boot_at_home(&self, vm: usize, home: usize, why: Return) {
+        if let Err(error) = self.start_on(vm, (home, true), PlatformAction::Return, (why.in_words(), None)) {
             if self.datacentre.vms[vm].volume().mirrored().is_some() {
                 self.state().waiting_for_their_volume.insert(vm);
             }

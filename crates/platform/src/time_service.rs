@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use clock::Rate;
-use history::EventKind;
+use history::{EventKind, PlatformAction};
 use lab::node_clock::machine_ns;
 use scenario::{ClockCorrection, TimeService};
 
@@ -116,7 +116,7 @@ impl Keeper {
         let node = self.vm.name().to_owned();
         let (seconds, side) = (wrong_ns.abs() as f64 / 1e9, if wrong_ns > 0 { "ahead" } else { "behind" });
         let what = format!("the time service of {node} {how} the clock, which is {seconds:.3} s {side}");
-        platform.events.say(EventKind::Platform { action: "time-service".to_owned(), node, what });
+        platform.events.say(EventKind::Platform { action: PlatformAction::TimeService, node, what });
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use history::{EventKind, EventSink};
+use history::{EventKind, EventSink, PlatformAction};
 use scenario::node_name;
 use storage::{MirroredDisk, Move, Seen};
 
@@ -110,7 +110,7 @@ impl Watch {
             self.events.say(EventKind::VolumeMoved { node: node_name(vm), host, why });
         }
         for what in disk.look_after(&is_on) {
-            let (action, node) = ("volume".to_owned(), node_name(vm));
+            let (action, node) = (PlatformAction::Volume, node_name(vm));
             self.events.say(EventKind::Platform { action, node, what });
         }
         if let Some(open) = disk.lost_where_open() {

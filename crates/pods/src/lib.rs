@@ -1,8 +1,8 @@
 //! The pods of a cluster that exists: the ways to them, what is known of them before a run, what is seen of them while it lasts,
 //! agents as pods beside them, and what the login must be allowed for all of it.
 //!
-//! Owns what only pods have; the run itself, with its strikes, is `run`'s, and the same as on machines. How kubectl is called, and what
-//! its answers say, is `kubernetes`' business; what passes between an agent and the run is `agent`'s.
+//! Owns what only pods have; the run itself is `run`'s, its strikes are `strikes`', and both are the same as on machines. How kubectl is
+//! called, and what its answers say, is `kubernetes`' business; what passes between an agent and the run is `agent`'s.
 
 mod error;
 mod facts;

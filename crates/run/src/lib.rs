@@ -2,14 +2,14 @@
 //!
 //! Two processes. The outer one ([`launch`]) prepares, starts the lab's supervisor and relays its news. The
 //! supervisor ([`supervise()`]) is PID 1 of the lab and does the run. Where the scenario names a cluster that exists
-//! ([`external`]), the second process is outside of any lab. Prints nothing but the news between them.
+//! (`external.rs`), the second process is outside of any lab. Prints nothing but the news between them.
 
 mod chronicle;
 mod client_programs;
 mod collector;
 mod conductor;
 mod directory;
-pub mod external;
+mod external;
 mod in_the_lab;
 mod kept_lab;
 mod lab_end;

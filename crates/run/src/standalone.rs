@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use history::WARM_UP;
 use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts};
-use load::{Batch, Clock, FINAL_READ_PATIENCE, LoadPlan, MissingClients, OnThread, OpenLoop};
+use load::{Batch, Clock, FINAL_READ_PATIENCE, LoadPlan, MissingClients, OpenLoop, here};
 use measure::{Histogram, Timeline};
 use results::{EndedEarly, RunResult, WarningResult};
 use verdict::LoadAlone;
@@ -278,10 +278,6 @@ impl Record {
         });
         Ok(())
     }
-}
-
-fn here() -> OnThread {
-    Box::new(|| Ok(()))
 }
 
 fn write_event(directory: &RunDirectory, kind: &EventKind) -> Result<(), StandaloneError> {

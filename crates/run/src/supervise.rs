@@ -9,11 +9,12 @@ use history::{EventKind, EventSink, Verdict};
 use lab::supervisor::{self, SupervisorError};
 use load::Clock;
 use scenario::{Scenario, Source};
+use scenario_agents::AgentPods;
 
 use crate::chronicle::{Chronicle, ChronicleError, news};
 use crate::conductor::{Conductor, ConductorError};
 use crate::directory::{DirectoryError, RunDirectory};
-use crate::external::{self, AgentPods, ExternalError};
+use crate::external::{self, ExternalError};
 use crate::in_the_lab::Lab;
 use crate::lab_end::{self, LabDoubt};
 use crate::orders::{INTERRUPT, News, Orders, VolumeOrders};

@@ -55,6 +55,8 @@ const TABLE: &[(&str, May)] = &[
     ("kubernetes_lab", May::Only("engine kubernetes")),
     ("pods", May::Only("client faults history kubernetes remote scenario")),
     ("scenario_files", May::Only("capabilities history pods remote scenario workload")),
+    ("scenario_agents", May::Only("agent history load pods remote scenario scenario_files")),
+    ("strikes", May::Only("faults history load pods remote scenario scenario_files")),
     ("results", May::Only("check history measure")),
     ("atlas", May::Only("history results scenario")),
     ("report", May::Only("atlas history measure results scenario")),

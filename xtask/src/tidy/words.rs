@@ -1,6 +1,7 @@
-//! Words that must not stand in the repository: unfinished work without an issue, and places that only one machine has.
+//! Words that must not stand in the repository: unfinished work without an issue, places that only one machine has, and phrases to
+//! puzzle over.
 
-use super::source::Source;
+use super::source::{Source, Token};
 use super::{TextFile, Violation};
 
 /// Marks of unfinished work. Written in two parts, so that this file is not its own first finding.
@@ -25,17 +26,19 @@ const REGISTRY_HOSTS: &[&str] = &[
     concat!("archive.ubu", "ntu.com"),
 ];
 
-/// Phrases that readers of the documents have to puzzle over, and the plain ones. The reference says what the program says.
+/// Phrases that readers of documents and messages have to puzzle over, and the plain ones. The reference says what the program says.
 const PHRASES: &[(&str, &str)] = &[
-    ("held against", "compared with"),
-    (" is of ", "belongs to, or comes from"),
-    ("such that also", "which also"),
-    ("was told", "was sent, or was reported"),
-    ("untold", "not judged"),
-    ("becomes of", "happens to"),
-    ("passed over", "skipped, or ignored"),
-    ("as without it", "the default"),
+    (concat!("held", " against"), "compared with"),
+    (concat!(" is", " of "), "belongs to, or comes from"),
+    (concat!("such", " that also"), "which also"),
+    (concat!("was", " told"), "was sent, or was reported"),
+    (concat!("un", "told"), "not judged"),
+    (concat!("becomes", " of"), "happens to"),
+    (concat!("passed", " over"), "skipped, or ignored"),
+    (concat!("as without", " it"), "the default"),
 ];
+/// Whose comments of documentation are the text of `--help`.
+const HELP: &str = "crates/holdfast/src/arguments.rs";
 const WRITTEN_BY_PEOPLE: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
@@ -66,11 +69,11 @@ pub fn check(file: &TextFile) -> Vec<Violation> {
         for mark in UNFINISHED.iter().filter(|mark| line.contains(**mark)) {
             say(format!("`{mark}`: finish it, or open an issue and say here what does not work yet"));
         }
-        for (phrase, plain) in PHRASES.iter().filter(|(phrase, _)| by_people && line.contains(phrase)) {
-            say(format!("`{}`: write plainly: {plain}", phrase.trim()));
+        if by_people {
+            phrases_in(line).for_each(&mut say);
         }
         for root in PRIVATE_ROOTS.iter().filter(|root| !paths_allowed && begins_a_path(line, root)) {
-            say(format!("a path under `{root}` is of one machine only; write it relative to the repository"));
+            say(format!("a path under `{root}` exists on one machine; write it relative to the repository"));
         }
         for host in REGISTRY_HOSTS.iter().filter(|host| line.contains(**host)) {
             say(format!("`{host}`: name the package client that fetches it, not the host it fetches from"));
@@ -86,7 +89,13 @@ fn begins_a_path(line: &str, root: &str) -> bool {
     line.match_indices(root).any(|(at, _)| !line[..at].ends_with(within))
 }
 
-/// Unfinished work in Rust.
+/// The phrases of a text, each with what to do instead.
+fn phrases_in(text: &str) -> impl Iterator<Item = String> {
+    let found = PHRASES.iter().filter(move |(phrase, _)| text.contains(phrase));
+    found.map(|(phrase, plain)| format!("`{}`: write plainly: {plain}", phrase.trim()))
+}
+
+/// Unfinished work in Rust, and phrases in what the program says.
 pub fn check_source(source: &Source) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut say = |line, message| found.push(Violation { path: source.path.clone(), line, message });
@@ -98,7 +107,27 @@ pub fn check_source(source: &Source) -> Vec<Violation> {
     for line in &source.ignored_without_reason {
         say(*line, "`#[ignore]` without a reason; write `#[ignore = \"why\"]`".to_owned());
     }
+    for token in said(source) {
+        phrases_in(&on_one_line(&token.text)).for_each(|message| say(token.line, message));
+    }
     found
+}
+
+/// The strings that somebody may come to read. Tests and comments are for those who read the source.
+fn said(source: &Source) -> impl Iterator<Item = &Token> {
+    let tokens = &source.tokens;
+    let is_comment = move |at: usize| at > 1 && tokens[at - 1].text == "=" && tokens[at - 2].text == "doc";
+    let is_said = move |at: usize| source.path == HELP || !is_comment(at);
+    let strings = tokens.iter().enumerate().filter(|(_, token)| token.text.contains('"'));
+    let said = strings.filter(move |(at, token)| is_said(*at) && !source.is_test(token.line));
+    said.map(|(_, token)| token)
+}
+
+/// A string as it is shown: one that goes on in the next line of the source has no break there.
+fn on_one_line(string: &str) -> String {
+    let mut lines = string.split("\\\n");
+    let first = lines.next().unwrap_or_default().to_owned();
+    lines.fold(first, |whole, line| whole + line.trim_start())
 }
 
 #[cfg(test)]
@@ -124,6 +153,24 @@ mod tests {
     fn a_phrase_to_puzzle_over_is_found_where_people_write() {
         assert_eq!(count("README.md", "figures are held against the baseline"), 1);
         assert_eq!(count("CHANGELOG.md", "figures are held against the baseline"), 0);
+    }
+
+    #[test]
+    fn a_phrase_to_puzzle_over_is_found_in_a_string_also_across_lines_and_not_in_comments_or_tests() {
+        let lines = |path: &str, text: &str| {
+            let found = check_source(&parsed(path, text));
+            found.iter().map(|violation| violation.line).collect::<Vec<_>>()
+        };
+        let message = "enum E {\n    #[error(\"the lab is of user {0}\")]\n    A(u32),\n}\n";
+        assert_eq!(lines("crates/a/src/lib.rs", message), [2]);
+        let broken = "fn f() {\n    g(\"what becomes \\\n       of it\");\n}\n";
+        assert_eq!(lines("crates/a/src/lib.rs", broken), [2]);
+        let comment = "/// What becomes of it.\n// It was told.\nfn f() {}\n";
+        assert_eq!(lines("crates/a/src/lib.rs", comment), [0; 0]);
+        assert_eq!(lines(HELP, comment), [1]);
+        let test = "#[cfg(test)]\nmod tests {\n    const A: &str = \"it was told\";\n}\n";
+        assert_eq!(lines("crates/a/src/lib.rs", test), [0; 0]);
+        assert_eq!(lines("crates/a/tests/b.rs", "const A: &str = \"it was told\";\n"), [0; 0]);
     }
 
     #[test]

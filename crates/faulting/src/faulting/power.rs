@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use faults::{FaultRecord, Finding, Struck};
-use history::{EventKind, FaultId, Receipt, Verdict};
+use history::{EventKind, FaultId, PlatformAction, Receipt, Verdict};
 use lab::probe::NodeNamespaces;
 use platform::PowerOff;
 use scenario::{Fault, PowerOffFault, node_name};
@@ -160,7 +160,7 @@ impl Faulting {
                 let what = format!(
                     "the host that served the volume of {node} on {host} is lost: its VM is switched off"
                 );
-                let (action, node) = ("volume".to_owned(), node.clone());
+                let (action, node) = (PlatformAction::Volume, node.clone());
                 self.events.say(EventKind::Platform { action, node, what });
             }
             self.events.say(EventKind::NodeDown { node, host });

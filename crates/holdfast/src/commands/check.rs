@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use pods::{Asked, Grant};
-use run::external::PlannedAgent;
 use scenario::Scenario;
 use scenario::units::approximate_size;
+use scenario_agents::{PlannedAgent, planned_agents};
 use scenario_files::{PlannedStrike, WorkloadError};
 
 use crate::commands::{check_set, faults, folder_of, not_planned, read_source, reject};
@@ -103,7 +103,7 @@ fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
 
 /// Every command that a run may give, and where. Nothing is run.
 fn show_external(scenario: &Scenario) {
-    for PlannedAgent { load, agent, host, command } in run::external::planned_agents(scenario) {
+    for PlannedAgent { load, agent, host, command } in planned_agents(scenario) {
         printed!("  load {load}: agent {agent} ({host}) is `{}`", command.join(" "));
     }
     if let Some(commands) = pods::planned_fleet(scenario) {

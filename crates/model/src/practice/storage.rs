@@ -52,7 +52,7 @@ pub(super) fn rebuild_waits(facts: &LayoutFacts) -> Judgement {
         Some(outage_s) => judged(
             mirrors.rebuild_after_s > outage_s,
             format!(
-                "components are rebuilt after {} s; the longest outage is of {outage_s} s",
+                "components are rebuilt after {} s; the longest outage lasts {outage_s} s",
                 mirrors.rebuild_after_s
             ),
         ),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use history::{
     ErrorClass, Event, EventKind, FaultId, FirstError, HostFacts, LinkFacts, LoadFacts, NodeFacts,
-    PhaseFacts, Receipt, RunFacts, SiteFacts, Verdict,
+    PhaseFacts, PlatformAction, Receipt, RunFacts, SiteFacts, Verdict,
 };
 use results::{
     CheckResult, ExpectationResult, FaultLoadResult, FaultResult, LabResult, LatencyUs, LoadFigures,
@@ -517,7 +517,10 @@ fn events(facts: &RunFacts) -> Vec<Event> {
                 ]),
             },
         ),
-        at(25.04, EventKind::Platform { action: text("ha-restart"), node: text("n1"), what: text(restart) }),
+        at(
+            25.04,
+            EventKind::Platform { action: PlatformAction::HaRestart, node: text("n1"), what: text(restart) },
+        ),
         up(25.3, "n1", "dc1/a/r1/h2"),
         at(27.2, EventKind::Leader { node: text("n1") }),
         success(27.35, "bank", 7.31),

@@ -1,6 +1,6 @@
 //! What the page looks like, held to rules a machine can judge: marks and labels that stand apart, tables that fit on paper.
 
-use history::{Event, EventKind};
+use history::{Event, EventKind, PlatformAction};
 use results::FaultResult;
 
 use crate::fixture;
@@ -29,7 +29,8 @@ fn numbers_of_moments_never_touch_each_other() {
     let mut fixture = fixture::host_failure();
     // The first two share a mark that is wider than one number and reaches the third, which one number would not.
     for t_s in [10.0, 10.5, 11.9, 13.2, 15.0, 59.0, 59.9] {
-        let (action, node, what) = ("ready".to_owned(), "n2".to_owned(), "it accepts connections".to_owned());
+        let action = PlatformAction::Ready;
+        let (node, what) = ("n2".to_owned(), "it accepts connections".to_owned());
         fixture.events.push(Event { t_s, kind: EventKind::Platform { action, node, what } });
     }
     for svg in drawings(&page(&fixture), &["class=\"moment\""]) {

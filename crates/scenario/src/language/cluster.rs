@@ -32,7 +32,7 @@ pub(crate) static CLUSTER: Fields = choice(
         optional(
             "agent-lost",
             Shape::Word(AGENT_LOST),
-            "what becomes of a load that has lost an agent: `unknown` (default), it ends and the run is unknown, or \
+            "what happens to a load that has lost an agent: `unknown` (default), it ends and the run is unknown, or \
              `go-on`, its other agents go on",
         ),
         optional(

@@ -1,10 +1,7 @@
 //! A run on a cluster that exists: the same loads, schedule, checks and files as in the lab, and faults by command files.
 //!
 //! Owns what stands in the lab's place before and while the loads run. Nothing is started but agents, and nothing is installed: what
-//! the run leaves are the workloads' tables.
-
-mod agents;
-mod strikes;
+//! the run leaves are the workloads' tables. How a fault is struck is `strikes`' business, how an agent is called `scenario_agents`'.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -14,20 +11,18 @@ use std::time::Duration;
 use client::Address;
 use history::{EventKind, EventSink, FaultId, HostFacts, NodeFacts, RunFacts, SiteFacts};
 use load::{
-    Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password,
+    Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password, here,
 };
 use nix::sys::resource::{Resource, getrlimit};
 use pods::{Pods, PodsError, Watching, fleet_plan};
 use remote::permit::PermitError;
 use remote::{Journal, Permit};
 use scenario::{Cluster, Scenario, node_name};
+use scenario_agents::{AgentError, AgentPods, Agents, muster};
 use scenario_files::permit;
+use strikes::{Strikes, Targets};
 use watch::{Usage, Vigil, Watch};
 
-pub(crate) use self::agents::AgentPods;
-pub use self::agents::{AgentError, PlannedAgent, planned_agents};
-use self::agents::{Agents, muster};
-use self::strikes::{On, Strikes};
 use crate::chronicle::Chronicle;
 use crate::load_plans::{Access, PlanError, plans};
 use crate::orders::Orders;
@@ -79,11 +74,6 @@ impl From<PlanError> for ExternalError {
     fn from(error: PlanError) -> Self {
         PreparationError::from(error).into()
     }
-}
-
-/// Clients run in this process, where it is.
-fn here() -> OnThread {
-    Box::new(|| Ok(()))
 }
 
 /// Asks the database for its version and its leader, and makes the loads' tables. Where agents are to be pods, `before_pods` is called
@@ -243,7 +233,7 @@ impl Target for ClusterTarget {
         (clock, sink): (&Clock, Sender<Batch>),
         chronicle: &Arc<Chronicle>,
     ) -> Result<LoadHandle, PlaceError> {
-        let on_agents = self.agents.start(&load.name, (clock, &sink), chronicle);
+        let on_agents = self.agents.start(&load.name, (clock, &sink), chronicle.clone());
         Ok(on_agents.unwrap_or_else(|| load::start(plan.clone(), clock.clone(), here(), sink)))
     }
 
@@ -268,7 +258,7 @@ impl Target for ClusterTarget {
             planted: &faults::Planted::new(),
         });
         let strikes = Strikes::new(
-            On {
+            Targets {
                 cluster: self.cluster.clone(),
                 permit: self.permit.clone(),
                 asked: self.asked.clone(),

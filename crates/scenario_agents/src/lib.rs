@@ -18,8 +18,6 @@ use remote::{Journal, Reach};
 use scenario::{AgentLost, Cluster, Scenario};
 use scenario_files::reach_by;
 
-use crate::chronicle::Chronicle;
-
 /// What an agent is started as, where its machine has holdfast where programs are looked for.
 const PROGRAM: &str = "holdfast";
 /// The command that makes it one.
@@ -55,7 +53,7 @@ struct Called {
 
 /// All agents of a run, by load. Each load has its own processes, also where several stand on one machine.
 #[derive(Default)]
-pub(super) struct Agents {
+pub struct Agents {
     /// Until the load is started.
     waiting: Mutex<BTreeMap<String, Called>>,
     /// Those that are pods, until they are removed.
@@ -64,11 +62,11 @@ pub(super) struct Agents {
 
 /// Agents that are pods, if there are any.
 #[derive(Clone, Default)]
-pub(crate) struct AgentPods(Arc<Mutex<Option<Fleet>>>);
+pub struct AgentPods(Arc<Mutex<Option<Fleet>>>);
 
 impl AgentPods {
     /// Removes them, and tells what is in doubt about that.
-    pub(crate) fn dismiss(&self, events: &dyn EventSink) {
+    pub fn dismiss(&self, events: &dyn EventSink) {
         let fleet = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         for doubt in fleet.map(Fleet::dismiss).unwrap_or_default() {
             let what = format!("the agents' pods are not known to be gone: {doubt}");
@@ -79,13 +77,16 @@ impl AgentPods {
 
 /// Makes the agents that are to be pods, beside those of the members; none where they are machines, or there are none. What removes them
 /// is in the journal of the run directory.
-pub(super) fn muster(
+///
+/// # Errors
+/// When there is no journal, or they are not made or do not run; what was made is removed then.
+pub fn muster(
     (scenario, pods): (&Scenario, Option<&Pods>),
     run_directory: &Path,
-    chronicle: &Chronicle,
+    events: &dyn EventSink,
 ) -> Result<Option<Fleet>, FleetError> {
     let Some((plan, pods)) = fleet_plan(scenario).zip(pods) else { return Ok(None) };
-    chronicle.progress("making the agents' pods".to_owned());
+    events.progress("making the agents' pods".to_owned());
     let journal = Arc::new(Journal::open(run_directory)?);
     Fleet::muster(&plan, pods, journal).map(Some)
 }
@@ -96,7 +97,7 @@ impl Agents {
     ///
     /// # Errors
     /// When one cannot be reached, or is not of this version.
-    pub(super) fn call(
+    pub fn call(
         (scenario, cluster): (&Scenario, &Cluster),
         plans: &[LoadPlan],
         (password, version): (Option<&str>, &str),
@@ -130,27 +131,29 @@ impl Agents {
     }
 
     /// Those that are pods.
-    pub(super) fn pods(&self) -> AgentPods {
+    #[must_use]
+    pub fn pods(&self) -> AgentPods {
         self.pods.clone()
     }
 
     /// The journal of the run, where it is open already.
-    pub(super) fn journal(&self) -> Option<Arc<Journal>> {
+    #[must_use]
+    pub fn journal(&self) -> Option<Arc<Journal>> {
         self.pods.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Fleet::journal)
     }
 
     /// Starts a load on its agents; none where it stands on none.
-    pub(super) fn start(
+    pub fn start(
         &self,
         load: &str,
         (clock, sink): (&Clock, &Sender<Batch>),
-        chronicle: &Arc<Chronicle>,
+        events: Arc<dyn EventSink>,
     ) -> Option<LoadHandle> {
         let called = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(load)?;
         let Called { asked, group } = called;
-        let (clock, sink, chronicle) = (clock.clone(), sink.clone(), chronicle.clone());
+        let (clock, sink) = (clock.clone(), sink.clone());
         Some(load::start_elsewhere(load.to_owned(), move |elsewhere| {
-            relay(asked, group, (&clock, elsewhere), &sink, chronicle.as_ref())
+            relay(asked, group, (&clock, elsewhere), &sink, events.as_ref())
         }))
     }
 }
