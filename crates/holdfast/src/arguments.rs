@@ -117,8 +117,8 @@ pub enum Command {
     },
     /// List engines, workloads, faults, checks or scenarios, one line each
     List {
-        /// What to list
-        what: Listed,
+        /// What to list; without it: what can be listed
+        what: Option<Listed>,
     },
     /// Explain a word: a key of a scenario, a fault, workload, engine, check, quantity, shipped scenario or glossary term
     Explain {

@@ -144,7 +144,11 @@ fn fault(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
             "Below 95 % of the baseline",
             fault.below_95_percent_s.map_or_else(
                 || "unknown".to_owned(),
-                |low_s| at_least(|load| load.below_95_percent_at_end).to_owned() + &format::seconds(low_s),
+                |low_s| {
+                    at_least(|load| load.below_95_percent_at_end).to_owned()
+                        + &format::seconds(low_s)
+                        + &limits(fault)
+                },
             ),
         ),
         (
@@ -178,6 +182,16 @@ fn fault(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
     html.push_str(&receipts(run, number, fault));
     html.push_str("</div>");
     html
+}
+
+/// Below what a second counted, of each load of which that is less than 95 %.
+fn limits(fault: &FaultResult) -> String {
+    let one = |load: &FaultLoadResult| {
+        let share = format::percent(load.lowered_limit_share()?);
+        Some(format!("{} from below {share} on", load.load))
+    };
+    let limits: Vec<String> = fault.loads.iter().filter_map(one).collect();
+    if limits.is_empty() { String::new() } else { format!(" ({}: uneven baseline)", format::listed(&limits)) }
 }
 
 fn lost_writes(fault: &FaultResult) -> String {

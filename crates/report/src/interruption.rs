@@ -62,7 +62,7 @@ pub(crate) fn clauses(fault: &FaultResult, said: &mut Option<String>) -> Vec<Str
         let from = worst.gap_from_s.map(|from_s| format!(" from {} on", format::seconds(from_s)));
         clauses.push(format!("{} had no success for {}{}", worst.load, gap(worst), from.unwrap_or_default()));
     }
-    clauses.extend(below(fault.below_50_percent_s, fault.below_95_percent_s));
+    clauses.extend(below(fault));
     let back = back_for_good(fault);
     let is_said = is_unknown(fault) && said.as_ref() == Some(&back);
     *said = is_unknown(fault).then(|| back.clone());
@@ -70,16 +70,38 @@ pub(crate) fn clauses(fault: &FaultResult, said: &mut Option<String>) -> Vec<Str
     clauses
 }
 
-/// How long throughput was low; nothing where it was not, or is not known.
-pub(crate) fn below(below_50_percent_s: Option<f64>, below_95_percent_s: Option<f64>) -> Option<String> {
-    let below_95_s = below_95_percent_s.filter(|below_s| *below_s > 0.0)?;
-    let below_50_s = below_50_percent_s.unwrap_or(0.0);
+/// How long throughput was low, and below what where the baseline's own spread leaves less than 95 % to be told; nothing where it was
+/// not low and would have been seen, or is not known.
+fn below(fault: &FaultResult) -> Option<String> {
+    let below_95_s = fault.below_95_percent_s?;
+    let limit = lowered_limit(fault);
+    if below_95_s <= 0.0 {
+        let (of, share) = limit?;
+        return Some(format!(
+            "a loss that left{of} more than {share} of the baseline was not to be seen: {TOO_UNEVEN}"
+        ));
+    }
+    let below_50_s = fault.below_50_percent_s.unwrap_or(0.0);
     let deeper = if below_50_s > 0.0 {
         format!(", {below_50_s:.0}\u{a0}s of it below 50\u{a0}%")
     } else {
         String::new()
     };
-    Some(format!("throughput was below 95\u{a0}% of the baseline for {below_95_s:.0}\u{a0}s{deeper}"))
+    let less = limit.map(|(of, share)| format!(" (a second counts{of} from below {share} on: {TOO_UNEVEN})"));
+    Some(format!(
+        "throughput was below 95\u{a0}% of the baseline for {below_95_s:.0}\u{a0}s{deeper}{}",
+        less.unwrap_or_default()
+    ))
+}
+
+const TOO_UNEVEN: &str = "the baseline's own seconds differ that much";
+
+/// The lowest limit of the loads of a fault that is no 95 %: whose it is where there are several, and its share of the baseline.
+fn lowered_limit(fault: &FaultResult) -> Option<(String, String)> {
+    let limits = fault.loads.iter().filter_map(|load| Some((load, load.lowered_limit_share()?)));
+    let (load, share) = limits.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let of = if fault.loads.len() > 1 { format!(" of {}", load.load) } else { String::new() };
+    Some((of, format::percent(share)))
 }
 
 /// Of a baseline that says too little nothing is known, which is not the same as not having come back.
@@ -178,15 +200,18 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
         (&longest.load.load, format::fault(&longest.fault.kind, " of ", &longest.fault.target));
     match any(result) {
         Some(false) => {
-            let below: f64 =
-                result.faults.iter().filter_map(|fault| fault.below_95_percent_s).fold(0.0, f64::max);
-            let slowed = below_in_words(below);
-            let gap = gap(longest.load);
+            let low_s = |fault: &FaultResult| fault.below_95_percent_s.unwrap_or(0.0);
+            let slowest = result.faults.iter().max_by(|one, other| low_s(one).total_cmp(&low_s(other)));
+            let slowed = slowest.and_then(below).map(|below| {
+                let after = if result.faults.len() > 1 { "after the worst fault, " } else { "" };
+                format!("; {after}{below}")
+            });
+            let (gap, slowed) = (gap(longest.load), slowed.unwrap_or_default());
             ("none".to_owned(), format!("no interruption: longest gap {gap} ({load}, {of}){slowed}"))
         }
         any => {
             let mut detail = format!("no success of {load} after {of} ({kind})");
-            if let Some(below) = below(longest.fault.below_50_percent_s, longest.fault.below_95_percent_s) {
+            if let Some(below) = below(longest.fault) {
                 detail.push_str("; ");
                 detail.push_str(&below);
             }
@@ -200,13 +225,5 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
             }
             (gap(longest.load), detail)
         }
-    }
-}
-
-fn below_in_words(below_s: f64) -> String {
-    if below_s > 0.0 {
-        format!("; slower than 95\u{a0}% of the baseline for {below_s:.0}\u{a0}s after the worst fault")
-    } else {
-        String::new()
     }
 }

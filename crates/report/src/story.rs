@@ -81,18 +81,32 @@ fn interruption(result: &RunResult) -> Number {
 }
 
 fn throughput_during(result: &RunResult) -> Number {
-    let ratios: Vec<f64> = result.faults.iter().filter_map(|fault| fault.throughput_ratio_during).collect();
-    let (value, detail) = if result.faults.is_empty() {
-        ("no fault".to_owned(), "nothing to compare".to_owned())
-    } else if ratios.is_empty() {
-        ("unknown".to_owned(), "no baseline, or no fault that can be compared with it".to_owned())
-    } else {
-        let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let which =
-            if ratios.len() > 1 { format!(", the lowest of {} faults", ratios.len()) } else { String::new() };
-        let is_healed = result.faults.iter().all(|fault| fault.healed_s.is_some());
-        let until = if is_healed { "its end" } else { "the end of the recording" };
-        (format::percent(worst), format!("of the baseline; mean from the fault's effect to {until}{which}"))
+    let ratio = |fault: &FaultResult| {
+        let lowest = fault.throughput_ratio_during?;
+        let mut keeping_least =
+            fault.loads.iter().filter(|load| load.throughput_ratio_during == Some(lowest));
+        let load = keeping_least.next().filter(|_| fault.loads.len() > 1 && keeping_least.next().is_none());
+        let load = load.map(|load| load.load.clone());
+        Some((lowest, load))
+    };
+    let ratios: Vec<(f64, Option<String>)> = result.faults.iter().filter_map(ratio).collect();
+    let worst = ratios.iter().min_by(|(one, _), (other, _)| one.total_cmp(other));
+    let (value, detail) = match worst {
+        _ if result.faults.is_empty() => ("no fault".to_owned(), "nothing to compare".to_owned()),
+        None => ("unknown".to_owned(), "no baseline, or no fault that can be compared with it".to_owned()),
+        Some((worst, load)) => {
+            let of_load = load.as_ref().map(|load| format!(" of {load}, the load that kept least"));
+            let which = if ratios.len() > 1 {
+                format!(", the lowest of {} faults", ratios.len())
+            } else {
+                String::new()
+            };
+            let is_healed = result.faults.iter().all(|fault| fault.healed_s.is_some());
+            let until = if is_healed { "its end" } else { "the end of the recording" };
+            let of_load = of_load.unwrap_or_default();
+            let detail = format!("of the baseline{of_load}; mean from the fault's effect to {until}{which}");
+            (format::percent(*worst), detail)
+        }
     };
     Number { label: "Throughput under fault", value, detail }
 }

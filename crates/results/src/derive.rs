@@ -276,6 +276,7 @@ fn consequences(
                 below_50_percent_at_end: damage.is_below_50_percent_at_end,
                 below_95_percent_at_end: damage.is_below_95_percent_at_end,
                 below_95_percent_per_s: baseline.below_95_percent_per_s.ok(),
+                baseline_per_s: Some(baseline.per_s),
                 incomparable: damage.incomparable,
                 recovery_s: RecoveryResult {
                     back_to_95_percent: recovery::back_to_95_percent(

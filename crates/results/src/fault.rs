@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::lost_writes::LostWrites;
 
+/// A limit that lies below this share of the baseline is told with its value: "95 %" would promise too much.
+const LOWERED_SHARE: f64 = 0.9;
+
 /// A fault: what was requested, what happened, what it cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FaultResult {
@@ -60,7 +63,8 @@ pub struct FaultResult {
     /// Whether that is only what is known: a check could not tell of all, so that there may be more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost_writes_at_least: bool,
-    /// Throughput during the fault, as a share of the baseline's.
+    /// Throughput during the fault, as a share of the baseline's, of the load with the lowest; null if that is not known of
+    /// each load.
     pub throughput_ratio_during: Option<f64>,
     /// How a pod recovered from it, in the order of time, as far as it was seen; empty elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -113,6 +117,16 @@ impl FaultResult {
     pub fn sustained_at_least_s(&self) -> Option<f64> {
         let charged_s = self.charged_until_s? - self.took_effect_s?;
         Some((charged_s - SUSTAINED_SECONDS_MIN as f64).max(0.0))
+    }
+}
+
+impl FaultLoadResult {
+    /// The share of the baseline below which a second counted as below 95 %, where the baseline's own spread lowered it to less
+    /// than [`LOWERED_SHARE`].
+    #[must_use]
+    pub fn lowered_limit_share(&self) -> Option<f64> {
+        let share = self.below_95_percent_per_s? / self.baseline_per_s.filter(|per_s| *per_s > 0.0)?;
+        (share < LOWERED_SHARE).then_some(share)
     }
 }
 
@@ -177,6 +191,9 @@ pub struct FaultLoadResult {
     pub below_95_percent_at_end: bool,
     /// The throughput below which a second counted as below 95 %, which allows for the baseline's own spread.
     pub below_95_percent_per_s: Option<f64>,
+    /// Successes a second in the baseline, on average.
+    #[serde(default)]
+    pub baseline_per_s: Option<f64>,
     /// Where seconds below 50 % and 95 % are not known: why, with `why` one of `no-baseline`, `idle-baseline`,
     /// `short-baseline`, `uneven-baseline`, `other-demand`, `no-whole-second`, `not-recorded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

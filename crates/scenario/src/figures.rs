@@ -96,6 +96,19 @@ pub(crate) fn check(name: &str, at: Spot, workloads: &[&str], findings: &mut Fin
     None
 }
 
+/// Refuses a figure of the report's baseline that the report's own figures lack: it would be shown nowhere.
+pub(crate) fn refuse_baseline_alone(name: &str, at: Spot, findings: &mut Findings) {
+    findings.add(
+        "baseline-alone",
+        at,
+        format!("`baseline` has the figure `{name}`, `figures` has not"),
+        "compared with nothing",
+        format!(
+            "write `{name}` under `figures` too, with what the report measured; `baseline` is what it measured before the fault"
+        ),
+    );
+}
+
 fn valid(plain: &[&str], operations: &[String]) -> String {
     format!(
         "{}, and WHAT_UNIT_STATISTIC such as `latency_ms_p99`: WHAT is `{WHOLE}` (whole transactions){}; UNIT is {}; STATISTIC is {}",

@@ -134,6 +134,7 @@ pub(crate) fn by_load(
                 .baseline
                 .ok()
                 .and_then(|baseline| baseline.below_95_percent_per_s.ok()),
+            baseline_per_s: per_s,
             incomparable: damage.incomparable,
             recovery_s: RecoveryResult {
                 first_success,
@@ -180,13 +181,12 @@ pub(crate) fn sum(
     loads.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(|sum, more| sum + more)
 }
 
-/// The mean of those loads that have one, so that a fast load does not drown a slow one.
-pub(crate) fn mean(
+/// The lowest of all loads, so that one that goes on well hides no other; nothing where one of them is not known, or there is none.
+pub(crate) fn lowest(
     loads: &[FaultLoadResult],
     figure: impl Fn(&FaultLoadResult) -> Option<f64>,
 ) -> Option<f64> {
-    let known: Vec<f64> = loads.iter().filter_map(figure).collect();
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    loads.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
 }
 
 #[cfg(test)]
@@ -199,11 +199,11 @@ mod tests {
         let (known, unknown) = ([load(Some(1.0)), load(Some(7.0))], [load(Some(1.0)), load(None)]);
         let gap = |load: &FaultLoadResult| load.gap_s;
         assert_eq!(
-            (worst(&known, gap), sum(&known, gap), mean(&known, gap)),
-            (Some(7.0), Some(8.0), Some(4.0))
+            (worst(&known, gap), sum(&known, gap), lowest(&known, gap)),
+            (Some(7.0), Some(8.0), Some(1.0))
         );
-        assert_eq!((worst(&unknown, gap), sum(&unknown, gap), mean(&unknown, gap)), (None, None, Some(1.0)));
-        assert_eq!((worst(&[], gap), sum(&[], gap), mean(&[], gap)), (None, None, None));
+        assert_eq!((worst(&unknown, gap), sum(&unknown, gap), lowest(&unknown, gap)), (None, None, None));
+        assert_eq!((worst(&[], gap), sum(&[], gap), lowest(&[], gap)), (None, None, None));
     }
 
     #[test]

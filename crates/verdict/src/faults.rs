@@ -56,7 +56,7 @@ pub(crate) fn fault_results(
             lost_operations: damage::sum(&loads, |load| load.lost_operations),
             lost_writes: lost_writes.map(LostWrites::known),
             lost_writes_at_least: lost_writes.is_some_and(LostWrites::is_at_least),
-            throughput_ratio_during: damage::mean(&loads, |load| load.throughput_ratio_during),
+            throughput_ratio_during: damage::lowest(&loads, |load| load.throughput_ratio_during),
             phases: shown.recoveries.get(&number).cloned().unwrap_or_default(),
             loads,
         }

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use clap::ValueEnum;
 use history::whole_file::{self, Link, WholeFileError};
 
 use crate::arguments::Listed;
@@ -12,8 +13,16 @@ use crate::commands::folder_of;
 use crate::exit::Exit;
 use crate::printed;
 
-/// Lists.
-pub fn list(what: Listed) -> Result<Exit, Exit> {
+/// Lists; without a word what can be listed.
+pub fn list(what: Option<Listed>) -> Result<Exit, Exit> {
+    let Some(what) = what else {
+        let values = Listed::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        for value in values {
+            let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+            printed!("holdfast list {:9}  {help}", value.get_name());
+        }
+        return Ok(Exit::Done);
+    };
     let lines: Vec<(String, String)> = match what {
         Listed::Engines => engine::registry::engines().iter().map(with_what_was_tested).collect(),
         Listed::Workloads => pairs(workload::all().iter().map(|entry| (entry.name(), entry.facts().summary))),

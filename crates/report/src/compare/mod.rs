@@ -431,8 +431,9 @@ fn notes(taken: &[Taken], groups: &[Vec<&Taken>]) -> Vec<String> {
         // Nothing is held against a variant that is alone.
     } else if counted.iter().all(|runs| *runs == 1) {
         notes.push(format!(
-            "One run of each: repeat runs vary more than one run can show, so differences below {:.0} % count as noise. \
-             Repeat each configuration a few times to see smaller differences.",
+            "One run of each: repeat runs vary more than one run can show. A difference counts as noise below {:.0} %, and above \
+             it where the seconds of the two runs vary as much. Repeat each configuration a few times to see smaller \
+             differences, and to be sure of the larger ones.",
             measure::compare::BETWEEN_RUNS * 100.0
         ));
     } else if counted.iter().any(|runs| *runs < measure::compare::RUNS_MIN) {

@@ -127,6 +127,13 @@ pub(super) fn summary(comparison: &Comparison, looked_for: usize, found: usize) 
     }
     let alarms = (looked_for as f64 * 0.01).ceil();
     let plural = if alarms > 1.0 { "s" } else { "" };
+    if comparison.variants.iter().all(|variant| variant.runs.len() == 1) {
+        return format!(
+            "{against}: {found} of {looked_for} differences are more than {:.0} % and than the seconds of the two runs vary. \
+             Whether a second run would show them again is unknown: there is one of each.",
+            measure::compare::BETWEEN_RUNS * 100.0
+        );
+    }
     format!(
         "{against}: {found} of {looked_for} differences are beyond noise (99 % each; expect about {alarms:.0} \
          false alarm{plural})."

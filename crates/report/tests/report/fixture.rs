@@ -435,6 +435,7 @@ fn fault(events: &[Event]) -> FaultResult {
         below_50_percent_at_end: false,
         below_95_percent_at_end: false,
         below_95_percent_per_s: Some(310.0),
+        baseline_per_s: Some(340.0),
         incomparable: None,
         recovery_s: recovery(gap_s + 0.02),
         lost_operations: Some(1_639.5),

@@ -59,6 +59,33 @@ fn the_three_numbers_and_the_sentence_stand_on_top() {
 }
 
 #[test]
+fn a_limit_that_an_uneven_baseline_lowers_is_told_with_its_value() {
+    let mut fixture = fixture::host_failure();
+    fixture.result.faults[0].loads[1].below_95_percent_per_s = Some(176.8);
+    let told = "throughput was below 95 % of the baseline for 9 s, 8 s of it below 50 % (a second counts of ledger from below \
+                52 % on: the baseline";
+    check(&fixture, &[told, "Below 95 % of the baseline 9.0 s (ledger from below 52 % on: uneven baseline)"]);
+    let fault = &mut fixture.result.faults[0];
+    (fault.below_50_percent_s, fault.below_95_percent_s) = (Some(0.0), Some(0.0));
+    let unseen = "a loss that left of ledger more than 52 % of the baseline was not to be seen";
+    check(&fixture, &[unseen]);
+}
+
+#[test]
+fn the_load_that_kept_least_under_a_fault_is_named() {
+    let mut fixture = fixture::host_failure();
+    let fault = &mut fixture.result.faults[0];
+    fault.loads[0].throughput_ratio_during = Some(0.11);
+    fault.throughput_ratio_during = Some(0.11);
+    check(
+        &fixture,
+        &[
+            "Throughput under fault 11 % of the baseline of bank, the load that kept least; mean from the fault",
+        ],
+    );
+}
+
+#[test]
 fn the_worst_of_all_faults_stands_on_top() {
     let mut fixture = fixture::host_failure();
     let mut other = fixture.result.faults[0].clone();

@@ -61,7 +61,7 @@ pub(crate) static REPRODUCES: Fields = plain(
     &[
         required("report", Shape::Text, "the report's id"),
         optional("figures", FIGURES, "its figures, by name with the unit last"),
-        optional("baseline", FIGURES, "the report's figures for its baseline"),
+        optional("baseline", FIGURES, "those of `figures` that the report states for its baseline too"),
     ],
 );
 
