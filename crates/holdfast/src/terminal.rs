@@ -267,7 +267,7 @@ fn struck(kind: &str, target: &str, hits: &[String], nodes: &[String]) -> String
         (false, true) => hits.join(", "),
         (false, false) => format!("{} with {}", hits.join(", "), nodes.join(", ")),
     };
-    format!("FAULT {kind} of {target}: {what}")
+    format!("FAULT {}: {what}", results::fault_name(kind, " of ", target))
 }
 
 fn or_nothing(names: &[String]) -> String {

@@ -378,7 +378,7 @@ pub(crate) fn events(run: &RunDirectory) -> String {
 /// A fault by its kind and its target.
 fn name_of(run: &RunDirectory, number: FaultId) -> String {
     let fault = run.result.faults.get(number.index());
-    let name = |fault: &FaultResult| format::fault(&fault.kind, " of ", &fault.target);
+    let name = |fault: &FaultResult| results::fault_name(&fault.kind, " of ", &fault.target);
     fault.map_or_else(|| format!("fault {}", number.index()), name)
 }
 
@@ -418,7 +418,10 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             let nodes =
                 if nodes.is_empty() { String::new() } else { format!(", with {}", format::listed(nodes)) };
             let hits = if hits.is_empty() { "nothing matches now".to_owned() } else { format::listed(hits) };
-            ("fault", format!("Fault requested: {} ({hits}){nodes}.", format::fault(kind, " of ", target)))
+            (
+                "fault",
+                format!("Fault requested: {} ({hits}){nodes}.", results::fault_name(kind, " of ", target)),
+            )
         }
         EventKind::FaultTookEffect { fault, receipt } => (
             "fault",

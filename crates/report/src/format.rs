@@ -143,14 +143,6 @@ pub fn counted(value: u64, singular: &str, plural: &str) -> String {
     format!("{} {}", count(value), if value == 1 { singular } else { plural })
 }
 
-/// A fault by its kind and its target, with a word between them.
-pub(crate) fn fault(kind: &str, between: &str, target: &str) -> String {
-    match results::target_says_kind(kind, target) {
-        true => target.to_owned(),
-        false => format!("{kind}{between}{target}"),
-    }
-}
-
 /// `a`, `a and b`, `a, b and 3 more`: names in a sentence, no more than four of them.
 pub(crate) fn listed(names: &[String]) -> String {
     const SHOWN: usize = 4;
@@ -227,13 +219,6 @@ mod tests {
         check(latency_difference(1_200.0), "+1.20 ms");
         check(latency_difference(-40.0), "−40 µs");
         check(latency_difference(0.0), "0");
-    }
-
-    #[test]
-    fn a_fault_is_named_once() {
-        check(fault("power-off", " of ", "host: leader"), "power-off of host: leader");
-        check(fault("disk", " of ", "disk dc1/a/h2/d1: fails"), "disk dc1/a/h2/d1: fails");
-        check(fault("process", " of ", "processes on n1"), "process of processes on n1");
     }
 
     #[test]

@@ -197,7 +197,7 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
         "the fault".to_owned()
     };
     let (load, kind) =
-        (&longest.load.load, format::fault(&longest.fault.kind, " of ", &longest.fault.target));
+        (&longest.load.load, results::fault_name(&longest.fault.kind, " of ", &longest.fault.target));
     match any(result) {
         Some(false) => {
             let low_s = |fault: &FaultResult| fault.below_95_percent_s.unwrap_or(0.0);

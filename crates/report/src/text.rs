@@ -45,7 +45,7 @@ pub fn text(result: &RunResult) -> String {
     heading(&mut out, "Faults", result.faults.is_empty());
     let mut said = None;
     for fault in &result.faults {
-        let name = format::fault(&fault.kind, " ", &fault.target);
+        let name = results::fault_name(&fault.kind, " ", &fault.target);
         let label = format!("  {:<8} {:<24} ", receipt_word(fault), plain(&name));
         entry(&mut out, &label, &fault_line(fault, &mut said));
     }

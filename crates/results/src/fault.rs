@@ -130,10 +130,13 @@ impl FaultLoadResult {
     }
 }
 
-/// Whether a target as written begins with the fault's kind: that of a disk says that it is one.
+/// A fault by its kind and its target, with a word between them: the target of a disk fault begins with its kind.
 #[must_use]
-pub fn target_says_kind(kind: &str, target: &str) -> bool {
-    target.strip_prefix(kind).is_some_and(|rest| rest.starts_with(' '))
+pub fn fault_name(kind: &str, between: &str, target: &str) -> String {
+    match target.strip_prefix(kind) {
+        Some(rest) if rest.starts_with(' ') => target.to_owned(),
+        _ => format!("{kind}{between}{target}"),
+    }
 }
 
 /// Seconds from `effect_s` until an event, before `end_s`, said that another node leads than before it.
@@ -214,6 +217,14 @@ mod tests {
     use history::{NodeFacts, SiteFacts};
 
     use super::*;
+
+    #[test]
+    fn a_fault_is_named_once() {
+        let check = |kind, target, expected: &str| assert_eq!(fault_name(kind, " of ", target), expected);
+        check("power-off", "host: leader", "power-off of host: leader");
+        check("disk", "disk dc1/a/h2/d1: fails", "disk dc1/a/h2/d1: fails");
+        check("process", "processes on n1", "process of processes on n1");
+    }
 
     #[test]
     fn a_new_leader_is_another_node_than_before_the_fault_and_comes_in_its_time() {

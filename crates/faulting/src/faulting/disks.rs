@@ -262,10 +262,11 @@ fn target_in_words(target: &DiskTarget) -> String {
             let role = match node {
                 FaultTarget::Leader(_) => "the leader",
                 FaultTarget::AFollower(_) => "a follower",
-                _ => "a node",
+                FaultTarget::Coordinator(_) => "a coordinator",
+                FaultTarget::Random(_) | FaultTarget::Place(_) => "a random node",
             };
-            let disk = if *cache { "the cache disk" } else { "the disk" };
-            format!("{disk} of {role}")
+            let part = if *cache { " (cache)" } else { "" };
+            format!("disk{part} of {role}")
         }
     }
 }

@@ -136,7 +136,13 @@ impl Stretch {
 
     fn name(&self, result: &RunResult) -> String {
         let told = |number: &FaultId| match result.faults.get(number.index()) {
-            Some(fault) => format!("{} of {} (fault {})", fault.kind, fault.target, number.ordinal()),
+            Some(fault) => {
+                format!(
+                    "{} (fault {})",
+                    results::fault_name(&fault.kind, " of ", &fault.target),
+                    number.ordinal()
+                )
+            }
             None => format!("fault {}", number.ordinal()),
         };
         let told: Vec<String> = self.faults.iter().map(told).collect();

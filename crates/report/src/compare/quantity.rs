@@ -137,7 +137,7 @@ pub(super) fn all(runs: &[&RunResult]) -> Vec<(Subject, Quantity)> {
 
 /// What a fault is called.
 pub(super) fn name_of(fault: &FaultResult) -> String {
-    crate::format::fault(&fault.kind, " of ", &fault.target)
+    results::fault_name(&fault.kind, " of ", &fault.target)
 }
 
 fn load_of<'r>(result: &'r RunResult, name: &str) -> Option<&'r LoadResult> {

@@ -62,7 +62,11 @@ fn add_run(report: &mut Report, result: &RunResult, name: &str) {
     add(report, name, "checks", checks);
     let faults = FaultId::of_each(&result.faults).map(|(number, fault)| {
         let FaultResult { kind, target, .. } = fault;
-        let told = format!("{}: {kind} of {target} took effect and healed", number.ordinal());
+        let told = format!(
+            "{}: {} took effect and healed",
+            number.ordinal(),
+            results::fault_name(kind, " of ", target)
+        );
         case(&told, name, "faults", fault.receipt.verdict, &fault.receipt.evidence.join("\n"))
     });
     add(report, name, "faults", faults);
