@@ -32,6 +32,8 @@ struct Client {
     backoff: Backoff,
     stop: watch::Receiver<bool>,
     at_work: watch::Receiver<usize>,
+    /// Whether it has had the pause before its first operation, since it was last needed.
+    has_begun: bool,
 }
 
 /// Runs the client at `place` until the load is stopped.
@@ -40,8 +42,16 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
     let state = ClientState::new(number, shared.plan.scale, shared.plan.chance(number, TRANSACTIONS));
     let rng = shared.plan.chance(number, RECONNECTIONS);
     let at_work = shared.at_work.subscribe();
-    let mut client =
-        Client { shared: Rc::clone(&shared), place, state, rng, backoff: Backoff::default(), stop, at_work };
+    let mut client = Client {
+        shared: Rc::clone(&shared),
+        place,
+        state,
+        rng,
+        backoff: Backoff::default(),
+        stop,
+        at_work,
+        has_begun: false,
+    };
     while !client.is_told_to_stop() {
         // One that is needed later only does not take up a connection before.
         client.rest().await;
@@ -122,6 +132,12 @@ impl Client {
         while !shared.stopping.get() {
             if !self.is_at_work() {
                 self.rest().await;
+                self.has_begun = false;
+                continue;
+            }
+            if !std::mem::replace(&mut self.has_begun, true) {
+                let pause = shared.plan.think_time.draw_first(&mut self.rng);
+                self.wait_for(pause).await;
                 continue;
             }
             let mut request = shared.workload.draw(&mut self.state);

@@ -140,6 +140,15 @@ impl ThinkTime {
             }
         }
     }
+
+    /// The pause before a client's first operation: what is left of one that began earlier, so that clients do not all begin at
+    /// the same moment. Of an exponential one that is a whole one; of others any part.
+    pub(crate) fn draw_first(self, rng: &mut dyn Rng) -> Duration {
+        match self {
+            ThinkTime::Constant(pause) => pause.mul_f64(rng.random::<f64>()),
+            ThinkTime::None | ThinkTime::Exponential(_) => self.draw(rng),
+        }
+    }
 }
 
 fn unit_exponential(rng: &mut dyn Rng) -> f64 {
@@ -281,6 +290,10 @@ mod tests {
         let mean = Duration::from_millis(40);
         assert_eq!(ThinkTime::None.draw(&mut rng), Duration::ZERO);
         assert_eq!(ThinkTime::Constant(mean).draw(&mut rng), mean);
+        assert_eq!(ThinkTime::None.draw_first(&mut rng), Duration::ZERO);
+        let first: f64 =
+            (0..50_000).map(|_| ThinkTime::Constant(mean).draw_first(&mut rng).as_secs_f64()).sum();
+        assert!((first / 50_000.0 / 0.020 - 1.0).abs() < 0.03, "{first}");
         let all: f64 = (0..50_000).map(|_| ThinkTime::Exponential(mean).draw(&mut rng).as_secs_f64()).sum();
         assert!((all / 50_000.0 / 0.040 - 1.0).abs() < 0.03, "{all}");
     }

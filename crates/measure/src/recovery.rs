@@ -23,7 +23,9 @@
 //! lies among them.
 //!
 //! **Interruption.** A wait that is longer than [`INTERRUPTION_S`] and than [`INTERRUPTION_TIMES_BASELINE`] times the
-//! longest of the baseline: a load with one slow client waits for each of its answers, and nothing is interrupted.
+//! longest of the baseline: a load with one slow client waits for each of its answers, and nothing is interrupted. A
+//! baseline that itself had a wait of [`BASELINE_WAIT_S_MAX`] is no measure for a longer one that is less than that: whether
+//! it was an interruption is unknown.
 
 mod incomparable;
 
@@ -47,6 +49,8 @@ pub const INTERRUPTION_S: f64 = 0.25;
 pub const SAME_MOMENT_S: f64 = INTERRUPTION_S;
 /// How many times as long as the longest wait of the baseline an interruption is at least.
 pub const INTERRUPTION_TIMES_BASELINE: f64 = 3.0;
+/// A wait in the baseline from which on it is no measure for longer ones, seconds.
+pub const BASELINE_WAIT_S_MAX: f64 = 1.0;
 
 /// What succeeded in one whole second.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -194,7 +198,7 @@ pub fn damage(load: &LoadRecord, window: &Window) -> Damage {
     });
     let mut damage = Damage {
         longest_wait,
-        is_interrupted: interruptions.as_ref().map(|interruptions| !interruptions.is_empty()),
+        is_interrupted: waits.as_ref().and_then(|waits| any_interruption(waits, load.baseline_wait_s)),
         ..Damage::default()
     };
     let low = match LowSeconds::of(load, window) {
@@ -222,6 +226,16 @@ pub fn damage(load: &LoadRecord, window: &Window) -> Damage {
 #[must_use]
 pub fn is_interruption(wait_s: f64, baseline_wait_s: Option<f64>) -> bool {
     wait_s > INTERRUPTION_S && wait_s > INTERRUPTION_TIMES_BASELINE * baseline_wait_s.unwrap_or(0.0)
+}
+
+/// Whether any of these waits was an interruption; unknown where one may have been.
+fn any_interruption(waits: &[Wait], baseline_wait_s: Option<f64>) -> Option<bool> {
+    if waits.iter().any(|wait| is_interruption(wait.length_s(), baseline_wait_s)) {
+        return Some(true);
+    }
+    let no_measure_s = baseline_wait_s.filter(|wait_s| *wait_s >= BASELINE_WAIT_S_MAX);
+    let is_in_doubt = |wait: &Wait| no_measure_s.is_some_and(|wait_s| wait.length_s() > wait_s);
+    (!waits.iter().any(is_in_doubt)).then_some(false)
 }
 
 /// The longest of these waits; of equal ones the first.

@@ -157,7 +157,7 @@ impl Doubt {
             Doubt::CpuSaturated { busy_share, others_share } => {
                 let others = others_share
                     .filter(|share| *share > OTHERS_SHARE_MIN)
-                    .map(|share| format!(", {:.0} % by programs outside this run", share * 100.0));
+                    .map(|share| format!(", {:.0} % by other programs or the kernel", share * 100.0));
                 format!(
                     "the machine's processors were {:.0} % busy{}: latencies include waiting for them",
                     busy_share * 100.0,
@@ -348,7 +348,11 @@ mod tests {
     #[test]
     fn a_machine_busy_with_other_programs_is_told_so_and_not_to_lower_the_load() {
         let others = cpu_saturated(0.98, Some(0.12)).expect("a doubt");
-        assert!(others.what().contains("98 % busy, 86 % by programs outside this run"), "{}", others.what());
+        assert!(
+            others.what().contains("98 % busy, 86 % by other programs or the kernel"),
+            "{}",
+            others.what()
+        );
         assert!(others.remedy().starts_with("end the other programs"), "{}", others.remedy());
         let own = cpu_saturated(0.98, Some(0.97)).expect("a doubt");
         assert!(

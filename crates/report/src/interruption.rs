@@ -51,13 +51,37 @@ pub(crate) fn gap(load: &FaultLoadResult) -> String {
     }
 }
 
+/// What the baseline has of the kind, where a gap is so long that its reader would take it for an interruption.
+fn as_before(load: &FaultLoadResult) -> String {
+    let is_long = load.gap_s.is_some_and(|gap_s| gap_s >= 1.0);
+    let before = load.baseline_gap_s.filter(|_| is_long);
+    before.map_or_else(String::new, |before_s| format!(", {} in the baseline", format::seconds(before_s)))
+}
+
+/// Why it is unknown whether the loads were interrupted.
+fn in_doubt(longest: &FaultLoadResult) -> String {
+    match longest.baseline_gap_s.filter(|_| longest.interrupted.is_none()) {
+        Some(before_s) => format!(
+            "; whether that is an interruption is unknown: {} had none for {} in the baseline",
+            longest.load,
+            format::seconds(before_s)
+        ),
+        None => "; not every load's gaps are known".to_owned(),
+    }
+}
+
 /// What a fault interrupted: clauses for a sentence, without a full stop. Nothing where gaps were not recorded. Why it is unknown how long
 /// throughput was low is said once: `said` is what the sentence before said of it.
 pub(crate) fn clauses(fault: &FaultResult, said: &mut Option<String>) -> Vec<String> {
     let Some(worst) = worst_load(fault) else { return Vec::new() };
     let mut clauses = Vec::new();
     if fault.interrupted == Some(false) {
-        clauses.push(format!("no interruption: longest gap {} ({})", gap(worst), worst.load));
+        clauses.push(format!(
+            "no interruption: longest gap {} ({}){}",
+            gap(worst),
+            worst.load,
+            as_before(worst)
+        ));
     } else {
         let from = worst.gap_from_s.map(|from_s| format!(" from {} on", format::seconds(from_s)));
         clauses.push(format!("{} had no success for {}{}", worst.load, gap(worst), from.unwrap_or_default()));
@@ -207,7 +231,8 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
                 format!("; {after}{below}")
             });
             let (gap, slowed) = (gap(longest.load), slowed.unwrap_or_default());
-            ("none".to_owned(), format!("no interruption: longest gap {gap} ({load}, {of}){slowed}"))
+            let before = as_before(longest.load);
+            ("none".to_owned(), format!("no interruption: longest gap {gap} ({load}, {of}){before}{slowed}"))
         }
         any => {
             let mut detail = format!("no success of {load} after {of} ({kind})");
@@ -221,7 +246,7 @@ pub(crate) fn headline(result: &RunResult) -> (String, String) {
                 detail.push_str(&back);
             }
             if any.is_none() {
-                detail.push_str("; not every load's gaps are known");
+                detail.push_str(&in_doubt(longest.load));
             }
             (gap(longest.load), detail)
         }

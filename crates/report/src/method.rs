@@ -40,7 +40,7 @@ pub(crate) fn method(run: &RunDirectory) -> String {
         "a fault accounts for everything from its effect (by its receipt) until the next fault or the end of the \
          loads. Longest time without a success: over all clients of a load while operations were due, measured \
          operation by operation; in a closed loop an operation is due whenever a client is ready to send. It counts \
-         as an interruption if it is longer than 0.25 s and longer than three times the baseline's longest. Below 95 \
+         as an interruption if it is longer than 0.25 s and longer than three times the baseline's longest; a baseline with a gap of a second leaves that unknown. Below 95 \
          %: whole seconds with less than 95 % of the baseline's mean throughput that are also below the baseline's \
          own spread (its slowest second, and its mean minus four standard deviations). Below 50 %: whole seconds \
          with less than half. Sustained recovery: the latest of the end of the last interruption, the last second \

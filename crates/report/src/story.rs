@@ -4,9 +4,10 @@ use history::{Event, EventKind, Verdict};
 
 use crate::format;
 use crate::interruption;
+use measure::recovery::Incomparable;
 use results::RunDirectory;
 use results::losses::{self, LostWrites};
-use results::{FaultResult, RunResult};
+use results::{FaultLoadResult, FaultResult, RunResult};
 use scenario::{Clause, Nodes, Story, fault_kind};
 
 /// One of the numbers that stand on top.
@@ -82,7 +83,10 @@ fn interruption(result: &RunResult) -> Number {
 
 fn throughput_during(result: &RunResult) -> Number {
     let ratio = |fault: &FaultResult| {
-        let lowest = fault.throughput_ratio_during?;
+        // The mean of such a baseline is chance.
+        let is_uneven =
+            |load: &FaultLoadResult| matches!(load.incomparable, Some(Incomparable::UnevenBaseline { .. }));
+        let lowest = fault.throughput_ratio_during.filter(|_| !fault.loads.iter().any(is_uneven))?;
         let mut keeping_least =
             fault.loads.iter().filter(|load| load.throughput_ratio_during == Some(lowest));
         let load = keeping_least.next().filter(|_| fault.loads.len() > 1 && keeping_least.next().is_none());
@@ -93,7 +97,10 @@ fn throughput_during(result: &RunResult) -> Number {
     let worst = ratios.iter().min_by(|(one, _), (other, _)| one.total_cmp(other));
     let (value, detail) = match worst {
         _ if result.faults.is_empty() => ("no fault".to_owned(), "nothing to compare".to_owned()),
-        None => ("unknown".to_owned(), "no baseline, or no fault that can be compared with it".to_owned()),
+        None => (
+            "unknown".to_owned(),
+            "no baseline, one that is too uneven, or no fault that can be compared with it".to_owned(),
+        ),
         Some((worst, load)) => {
             let of_load = load.as_ref().map(|load| format!(" of {load}, the load that kept least"));
             let which = if ratios.len() > 1 {

@@ -281,6 +281,14 @@ fn a_wait_belongs_to_every_fault_it_reaches_into_without_what_lies_before() {
 }
 
 #[test]
+fn a_baseline_that_stood_still_itself_leaves_a_longer_wait_in_doubt() {
+    let wait = |to_s| Wait { from_s: 20.0, to_s, is_open: false };
+    let of = |to_s, baseline_wait_s| any_interruption(&[wait(20.1), wait(to_s)], Some(baseline_wait_s));
+    assert_eq!((of(27.9, 4.7), of(24.6, 4.7), of(35.0, 4.7)), (None, Some(false), Some(true)));
+    assert_eq!((of(20.6, 0.3), of(21.0, 0.3)), (Some(false), Some(true)));
+}
+
+#[test]
 fn what_a_load_waits_in_its_baseline_anyway_is_no_interruption() {
     assert!(!is_interruption(0.2, Some(0.01)));
     assert!(is_interruption(0.3, Some(0.01)));
