@@ -366,11 +366,11 @@ impl Findings {
         }
         story.conclude(format!(
             "no acknowledged write of {acknowledged} is lost: each of {} ends with a write that no later acknowledged one \
-             replaced; {indeterminate} had no definite answer, and {} with one of those",
+             replaced; {indeterminate} writes had no definite answer, {} of those in the end",
             counted(self.cells, "cell"),
             match self.indeterminate_there {
-                1 => "1 cell ends".to_owned(),
-                count => format!("{count} cells end"),
+                1 => "1 cell holds one".to_owned(),
+                count => format!("{count} cells hold one"),
             },
         ))
     }

@@ -80,7 +80,7 @@ fn a_cell_that_is_not_there_or_was_never_changed_has_lost_its_write() {
 
 #[test]
 fn a_write_without_a_definite_answer_may_be_there_or_not_and_at_any_time() {
-    judged("1:7@0-1? 2:7@2-3", "7=1", Verdict::Pass, Some(0), "1 cell ends with one of those");
+    judged("1:7@0-1? 2:7@2-3", "7=1", Verdict::Pass, Some(0), "1 cell holds one of those in the end");
     judged("1:7@0-1? 2:7@2-3", "7=2", Verdict::Pass, Some(0), "");
     judged("1:7@0-1 2:7@2-3?", "7=1", Verdict::Pass, Some(0), "");
 }

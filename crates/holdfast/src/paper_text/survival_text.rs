@@ -42,6 +42,13 @@ pub(super) fn survival(paper: &Analysis) -> Vec<String> {
     if !paper.planned.is_empty() {
         lines.push(String::new());
         lines.push("  faults of the schedule".to_owned());
+        if paper.planned.len() > 1 {
+            lines.push(
+                "    each judged with leader and nodes where they are before the run; where an earlier fault"
+                    .to_owned(),
+            );
+            lines.push("    moves them, the report judges what was hit".to_owned());
+        }
         lines.extend(schedule(paper));
     }
     lines
