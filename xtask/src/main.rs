@@ -110,7 +110,7 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
     },
-    /// Inputs by chance for every parser and for the fabric's core; the same number is the same input. With `cargo run --release -p xtask --
+    /// Inputs by chance for every parser, for the fabric's core and for volumes; the same number is the same input. With `cargo run --release -p xtask --
     /// fuzz` ten times as fast
     Fuzz {
         /// Inputs of each target

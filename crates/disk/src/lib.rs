@@ -68,7 +68,7 @@ pub use cpu::CpuTime;
 pub use disk::{DefectGuard, Disk, DiskGroup, DiskTraffic, ModelledSyncs};
 pub use files::Files;
 pub use medium::{Access, Admitted, Corruption, Defect, SyncTimes};
-pub use mount::{Mount, MountError, MountPoint, prepare, try_out};
+pub use mount::{Mount, MountError, MountPoint, prepare, serve_unmounted, try_out};
 pub use on_disk::{DefectEffects, OnDisk};
 pub use probe::{Probe, ProbeError, Seen, Tried};
 pub use snapshot::SnapshotError;

@@ -111,6 +111,16 @@ fn serve(served: Served, opened: &Receiver<OwnedFd>) {
     }
 }
 
+/// Serves a volume to a program that writes requests to the other end of `requests` as a kernel does to its device, until that asks
+/// for the end. For tests of the requests themselves: no kernel has looked at them.
+///
+/// # Errors
+/// When a request has no head, the other end is gone, or answering one panicked.
+pub fn serve_unmounted(volume: Arc<dyn Files>, requests: OwnedFd) -> io::Result<()> {
+    let served = Served::new(volume, Arc::default(), Arc::default(), Arc::default(), Arc::default());
+    Session::from_fd(served, requests, SessionACL::All, Config::default())?.run()
+}
+
 impl MountPoint {
     /// Mounts the volume over a folder, in the mount namespace of the calling thread.
     ///

@@ -3,6 +3,7 @@
 //! Owns the targets and the drive over them. Each target asserts what must hold of any input; a panic, or an input that takes longer
 //! than [`PATIENCE`], is a finding. The same targets serve libFuzzer (`fuzz/`), which needs a nightly compiler.
 
+mod fuse;
 mod history;
 mod mutation;
 mod network;
@@ -32,7 +33,7 @@ struct Target {
     written: &'static [&'static [u8]],
 }
 
-const TARGETS: [Target; 9] = [
+const TARGETS: [Target; 10] = [
     Target {
         seeds: &[("scenarios", "yaml"), ("scenarios/rejected", "yaml")],
         ..target("scenario", texts::scenario)
@@ -41,6 +42,7 @@ const TARGETS: [Target; 9] = [
     Target { written: &[SCRIPT], ..target("script", texts::script) },
     Target { seeds: HISTORIES, ..target("history", history::one) },
     target("fabric", network::one),
+    Target { written: &[fuse::SEED], ..target("fuse", fuse::one) },
     // A head of nine bytes and a body of a word.
     Target { written: &[b"\x84\0\0\0\x08\0\0\0\x04\0\0\0\x01"], ..target("cql", client::cql::read_any) },
     // A column, its end, a row; an answer without rows; an error.
