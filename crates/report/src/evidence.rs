@@ -142,21 +142,11 @@ fn fault(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
         ("Sustained recovery after", back_for_good(fault)),
         (
             "Below 95 % of the baseline",
-            fault.below_95_percent_s.map_or_else(
-                || "unknown".to_owned(),
-                |low_s| {
-                    at_least(|load| load.below_95_percent_at_end).to_owned()
-                        + &format::seconds(low_s)
-                        + &limits(fault)
-                },
-            ),
+            low(fault.below_95_percent_s, at_least(|load| load.below_95_percent_at_end)) + &limits(fault),
         ),
         (
             "Below 50 % of the baseline",
-            fault.below_50_percent_s.map_or_else(
-                || "unknown".to_owned(),
-                |low_s| at_least(|load| load.below_50_percent_at_end).to_owned() + &format::seconds(low_s),
-            ),
+            low(fault.below_50_percent_s, at_least(|load| load.below_50_percent_at_end)),
         ),
         (
             "Throughput meanwhile",
@@ -184,6 +174,10 @@ fn fault(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
     html
 }
 
+fn low(low_s: Option<f64>, at_least: &str) -> String {
+    low_s.map_or_else(|| "unknown".to_owned(), |low_s| format!("{at_least}{}", format::seconds(low_s)))
+}
+
 /// Below what a second counted, of each load of which that is less than 95 %.
 fn limits(fault: &FaultResult) -> String {
     let one = |load: &FaultLoadResult| {
@@ -191,7 +185,11 @@ fn limits(fault: &FaultResult) -> String {
         Some(format!("{} from below {share} on", load.load))
     };
     let limits: Vec<String> = fault.loads.iter().filter_map(one).collect();
-    if limits.is_empty() { String::new() } else { format!(" ({}: uneven baseline)", format::listed(&limits)) }
+    if limits.is_empty() || fault.below_95_percent_s.is_none() {
+        String::new()
+    } else {
+        format!(" ({}: uneven baseline)", format::listed(&limits))
+    }
 }
 
 fn lost_writes(fault: &FaultResult) -> String {
@@ -418,10 +416,8 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             let nodes =
                 if nodes.is_empty() { String::new() } else { format!(", with {}", format::listed(nodes)) };
             let hits = if hits.is_empty() { "nothing matches now".to_owned() } else { format::listed(hits) };
-            (
-                "fault",
-                format!("Fault requested: {} ({hits}){nodes}.", results::fault_name(kind, " of ", target)),
-            )
+            let fault = results::fault_name(kind, " of ", target);
+            ("fault", format!("Fault requested: {fault} ({hits}){nodes}."))
         }
         EventKind::FaultTookEffect { fault, receipt } => (
             "fault",
