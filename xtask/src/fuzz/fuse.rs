@@ -3,7 +3,7 @@
 //!
 //! Heads, lengths and the order of fields are the kernel's (`linux/fuse.h`); what stands in the fields is chance, and so are names,
 //! which no kernel has looked at here.
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -12,6 +12,8 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socketpair, sockopt,
 };
 use nix::sys::time::TimeVal;
+
+use super::bytes::Bytes;
 
 /// Requests of one input at most.
 const REQUESTS_MAX: usize = 48;
@@ -37,7 +39,6 @@ struct Kind {
 }
 
 /// What follows fields and names, or bounds them.
-#[derive(PartialEq)]
 enum Content {
     None,
     /// As many bytes as the field at this place says.
@@ -92,46 +93,35 @@ pub(super) const SEED: &[u8] = b"\x1a\0\0\0\0\0\x01a\
     \x16\0\0\0\
     \x17\0\0\x01\0\0\0\0\0\0\0\0\x02\x04";
 
-/// Reads the fuzzer's bytes; at their end there are zeroes.
-struct Bytes<'data>(&'data [u8]);
-
-impl Bytes<'_> {
-    fn byte(&mut self) -> u8 {
-        let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
-        self.0 = rest;
-        *first
+/// A small number, one of blocks, or any that is not negative: a kernel passes no negative offset on.
+fn amount(bytes: &mut Bytes<'_>) -> u64 {
+    match bytes.byte() % 4 {
+        0 | 1 => u64::from(bytes.byte() % 16),
+        2 => u64::from(bytes.byte()) * 2048,
+        _ => bytes.number() & i64::MAX.unsigned_abs(),
     }
+}
 
-    /// A small number, one of blocks, or any that is not negative: a kernel passes no negative offset on.
-    fn number(&mut self) -> u64 {
-        match self.byte() % 4 {
-            0 | 1 => u64::from(self.byte() % 16),
-            2 => u64::from(self.byte()) * 2048,
-            _ => u64::from_le_bytes(std::array::from_fn(|_| self.byte())) & i64::MAX.unsigned_abs(),
-        }
-    }
-
-    /// A name as a kernel would pass it on, or one that it would not.
-    fn name(&mut self) -> Vec<u8> {
-        let length = usize::from(self.byte() % 12);
-        let mut name: Vec<u8> = (0..length).map(|_| self.byte().max(1)).collect();
-        name.push(0);
-        name
-    }
+/// A name as a kernel would pass it on, or one that it would not.
+fn name(bytes: &mut Bytes<'_>) -> Vec<u8> {
+    let length = usize::from(bytes.byte() % 12);
+    let mut name: Vec<u8> = (0..length).map(|_| bytes.byte().max(1)).collect();
+    name.push(0);
+    name
 }
 
 fn request(kind: &Kind, unique: u64, bytes: &mut Bytes<'_>) -> Vec<u8> {
     let node = 1 + u64::from(bytes.byte() % 8);
-    let mut body: Vec<u8> = (0..kind.fields / 8).flat_map(|_| bytes.number().to_le_bytes()).collect();
+    let mut body: Vec<u8> = (0..kind.fields / 8).flat_map(|_| amount(bytes).to_le_bytes()).collect();
     let length = match kind.content {
         Content::None => 0,
-        Content::Sized(_) => bytes.number() % CONTENT_MAX,
-        Content::Wanted(_) => bytes.number() % READ_MAX,
+        Content::Sized(_) => amount(bytes) % CONTENT_MAX,
+        Content::Wanted(_) => amount(bytes) % READ_MAX,
     };
     if let Content::Sized(place) | Content::Wanted(place) = kind.content {
         body[place..place + 4].copy_from_slice(&(length as u32).to_le_bytes());
     }
-    (0..kind.names).for_each(|_| body.extend(bytes.name()));
+    (0..kind.names).for_each(|_| body.extend(name(bytes)));
     if matches!(kind.content, Content::Sized(_)) {
         body.extend((0..length).map(|_| bytes.byte()));
     }
@@ -156,7 +146,6 @@ struct Kernel(OwnedFd);
 impl Kernel {
     /// Asks, and answers the error; panics where the answer is none to this request.
     fn ask(&self, unique: u64, message: &[u8]) -> i32 {
-        use std::os::fd::AsRawFd;
         send(self.0.as_raw_fd(), message, MsgFlags::empty()).expect("somebody serves");
         let mut answer = vec![0; ANSWER_HEAD + READ_MAX as usize];
         let length = recv(self.0.as_raw_fd(), &mut answer, MsgFlags::empty()).expect("an answer in time");
@@ -195,13 +184,13 @@ fn errors_of(input: &[u8]) -> Vec<i32> {
     let served = volume.clone();
     let serving = std::thread::spawn(move || disk::serve_unmounted(served, device));
     let kernel = Kernel(kernel);
-    let mut bytes = Bytes(input);
+    let mut bytes = Bytes::new(input);
     let mut greeting = [7u32, 31, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     greeting.resize(64, 0);
     kernel.ask(1, &with_head(INIT, 1, 0, &greeting));
     let mut errors = Vec::new();
     for unique in (2..).take(REQUESTS_MAX) {
-        if bytes.0.is_empty() {
+        if bytes.is_empty() {
             break;
         }
         let kind = &KINDS[usize::from(bytes.byte()) % KINDS.len()];

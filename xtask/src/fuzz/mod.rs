@@ -3,6 +3,7 @@
 //! Owns the targets and the drive over them. Each target asserts what must hold of any input; a panic, or an input that takes longer
 //! than [`PATIENCE`], is a finding. The same targets serve libFuzzer (`fuzz/`), which needs a nightly compiler.
 
+mod bytes;
 mod fuse;
 mod history;
 mod mutation;

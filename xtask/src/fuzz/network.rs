@@ -9,33 +9,20 @@ use fabric::{Block, Distribution, Jitter, Policy, PortId, Probability, QueueLimi
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// Reads the fuzzer's bytes; at their end there are zeroes.
-struct Bytes<'data>(&'data [u8]);
+use super::bytes::Bytes;
 
-impl Bytes<'_> {
-    fn byte(&mut self) -> u8 {
-        let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
-        self.0 = rest;
-        *first
-    }
-
-    fn number(&mut self) -> u64 {
-        u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
-    }
-
-    fn chance(&mut self) -> Option<Probability> {
-        Probability::new(f64::from(self.byte()) / 255.0)
-    }
+fn chance(bytes: &mut Bytes<'_>) -> Option<Probability> {
+    Probability::new(f64::from(bytes.byte()) / 255.0)
 }
 
 fn rule(bytes: &mut Bytes<'_>) -> Rule {
     let mut rule = Rule::default();
     let asked = bytes.byte();
     if asked & 1 != 0 {
-        (rule.loss, rule.duplicate) = (bytes.chance(), bytes.chance());
+        (rule.loss, rule.duplicate) = (chance(bytes), chance(bytes));
     }
     if asked & 2 != 0 {
-        (rule.reorder, rule.corrupt) = (bytes.chance(), bytes.chance());
+        (rule.reorder, rule.corrupt) = (chance(bytes), chance(bytes));
     }
     if asked & 4 != 0 {
         let shapes =
@@ -89,7 +76,7 @@ fn send(network: &mut Network, from: PortId, frame: Vec<u8>, now_ns: u64, random
 }
 
 pub(super) fn one(data: &[u8]) {
-    let mut bytes = Bytes(data);
+    let mut bytes = Bytes::new(data);
     let mut network = Network::default();
     let mut random = ChaCha8Rng::seed_from_u64(u64::from(bytes.byte()));
     let ports: Vec<PortId> = (1..3u8)
@@ -100,7 +87,7 @@ pub(super) fn one(data: &[u8]) {
         .collect();
     let mut now_ns = 0u64;
     let mut imposed = Vec::new();
-    while !bytes.0.is_empty() {
+    while !bytes.is_empty() {
         match bytes.byte() % 8 {
             0 => network.set_policy(Policy { rules: vec![rule(&mut bytes)], links: Vec::new() }),
             1 => imposed.extend(network.impose(vec![rule(&mut bytes)])),
