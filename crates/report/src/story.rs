@@ -4,7 +4,6 @@ use history::{Event, EventKind, Verdict};
 
 use crate::format;
 use crate::interruption;
-use measure::recovery::Incomparable;
 use results::RunDirectory;
 use results::losses::{self, LostWrites};
 use results::{FaultLoadResult, FaultResult, RunResult};
@@ -83,10 +82,9 @@ fn interruption(result: &RunResult) -> Number {
 
 fn throughput_during(result: &RunResult) -> Number {
     let ratio = |fault: &FaultResult| {
-        // The mean of such a baseline is chance.
-        let is_uneven =
-            |load: &FaultLoadResult| matches!(load.incomparable, Some(Incomparable::UnevenBaseline { .. }));
-        let lowest = fault.throughput_ratio_during.filter(|_| !fault.loads.iter().any(is_uneven))?;
+        let lowest = fault
+            .throughput_ratio_during
+            .filter(|_| !fault.loads.iter().any(FaultLoadResult::has_uneven_baseline))?;
         let mut keeping_least =
             fault.loads.iter().filter(|load| load.throughput_ratio_during == Some(lowest));
         let load = keeping_least.next().filter(|_| fault.loads.len() > 1 && keeping_least.next().is_none());

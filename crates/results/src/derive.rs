@@ -4,6 +4,7 @@
 //! given. Where a run has several loads, the slowest to return and the hardest hit stand for the fault.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 
 use history::{BASELINE, Event, EventKind, FaultId, LoadFacts, PhaseFacts, RunFacts, Verdict, WARM_UP};
 use measure::TimelineRow;
@@ -11,7 +12,7 @@ use measure::interval::counts_for_load;
 use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
 use crate::by_second::{self, LoadSeconds};
-use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult, new_leader_s};
+use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult, new_leader_s, of_all};
 use crate::lab::{FailedRollbackResult, InterferenceResult, LabResult, WarningResult};
 use crate::load::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 use crate::run::{CheckResult, RunResult};
@@ -299,14 +300,12 @@ fn consequences(
         };
         // Where one load has nothing to compare with, nothing is said of the worst of all.
         let Some(results) = loads.iter().map(load_result).collect::<Option<Vec<_>>>() else { continue };
-        let of_all = |figure: fn(&FaultLoadResult) -> Option<f64>, join: fn(f64, f64) -> f64| {
-            results.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(join)
-        };
-        fault.below_50_percent_s = of_all(|load| load.below_50_percent_s, f64::max);
-        fault.below_95_percent_s = of_all(|load| load.below_95_percent_s, f64::max);
-        fault.recovery_s.back_to_95_percent = of_all(|load| load.recovery_s.back_to_95_percent, f64::max);
-        fault.lost_operations = of_all(|load| load.lost_operations, |sum, more| sum + more);
-        fault.throughput_ratio_during = of_all(|load| load.throughput_ratio_during, f64::min);
+        fault.below_50_percent_s = of_all(&results, |load| load.below_50_percent_s, f64::max);
+        fault.below_95_percent_s = of_all(&results, |load| load.below_95_percent_s, f64::max);
+        fault.recovery_s.back_to_95_percent =
+            of_all(&results, |load| load.recovery_s.back_to_95_percent, f64::max);
+        fault.lost_operations = of_all(&results, |load| load.lost_operations, f64::add);
+        fault.throughput_ratio_during = of_all(&results, |load| load.throughput_ratio_during, f64::min);
         fault.charged_until_s = Some(window.end_s);
         fault.loads = results;
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lost_writes::LostWrites;
 
-/// A limit that lies below this share of the baseline is told with its value: "95 %" would promise too much.
+/// A limit that lies below this share of the baseline is told with its value: "95 %" would be wrong.
 const LOWERED_SHARE: f64 = 0.9;
 
 /// A fault: what was requested, what happened, what it cost.
@@ -121,6 +121,12 @@ impl FaultResult {
 }
 
 impl FaultLoadResult {
+    /// Whether its baseline has a second below 50 % of its own mean, so that the mean is chance.
+    #[must_use]
+    pub fn has_uneven_baseline(&self) -> bool {
+        matches!(self.incomparable, Some(Incomparable::UnevenBaseline { .. }))
+    }
+
     /// The share of the baseline below which a second counted as below 95 %, where the baseline's own spread lowered it to less
     /// than [`LOWERED_SHARE`].
     #[must_use]
@@ -128,6 +134,15 @@ impl FaultLoadResult {
         let share = self.below_95_percent_per_s? / self.baseline_per_s.filter(|per_s| *per_s > 0.0)?;
         (share < LOWERED_SHARE).then_some(share)
     }
+}
+
+/// A figure of all loads together; nothing where one of them is not known, or there is none.
+pub fn of_all(
+    loads: &[FaultLoadResult],
+    figure: impl Fn(&FaultLoadResult) -> Option<f64>,
+    join: fn(f64, f64) -> f64,
+) -> Option<f64> {
+    loads.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(join)
 }
 
 /// A fault by its kind and its target, with a word between them: the target of a disk fault begins with its kind.

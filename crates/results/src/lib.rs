@@ -22,7 +22,7 @@ mod timeline_csv;
 mod volume;
 
 pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
-pub use fault::{FaultLoadResult, FaultResult, RecoveryResult, fault_name, new_leader_s};
+pub use fault::{FaultLoadResult, FaultResult, RecoveryResult, fault_name, new_leader_s, of_all};
 pub use hosts_csv::HostRow;
 pub use lab::{
     FailedRollbackResult, InterferenceResult, KernelPathResult, LabResult, LinkResult, ModelledSyncsResult,

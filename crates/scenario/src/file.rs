@@ -3,7 +3,7 @@
 //! Owns also what a scenario says of itself, which changes nothing of what is done: how it is read and written
 //! back. A key of that kind stands in this file alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -144,13 +144,16 @@ fn map_written(figures: &BTreeMap<String, f64>) -> String {
 fn decode_reproduces(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> Option<Reproduces> {
     let record = decoder.record(node, &REPRODUCES)?;
     let report = record.get("report").and_then(|node| decoder.text(node, "the report's id"));
-    let mut figures_under = |key: &'static str, beside: Option<&BTreeMap<String, f64>>| {
+    let mut named = BTreeSet::new();
+    let mut figures_under = |key: &'static str| {
         let mut figures = BTreeMap::new();
         let Some(node) = record.get(key) else { return Some(figures) };
         for entry in decoder.entries(node, &format!("`{key}`"))? {
             let known = figures::check(&entry.key, entry.key_at, workloads, &mut decoder.findings);
             let number = decoder.number(&entry.value, &format!("`{}`", entry.key));
-            if beside.is_some_and(|beside| !beside.contains_key(&entry.key)) && known.is_some() {
+            if key == "figures" {
+                named.insert(entry.key.clone());
+            } else if known.is_some() && !named.contains(&entry.key) {
                 figures::refuse_baseline_alone(&entry.key, entry.key_at, &mut decoder.findings);
             }
             if let (Some(()), Some(number)) = (known, number) {
@@ -159,7 +162,6 @@ fn decode_reproduces(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> 
         }
         Some(figures)
     };
-    let figures = figures_under("figures", None)?;
-    let baseline = figures_under("baseline", Some(&figures))?;
+    let (figures, baseline) = (figures_under("figures")?, figures_under("baseline")?);
     Some(Reproduces { report: report?.value, figures, baseline })
 }

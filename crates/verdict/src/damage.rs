@@ -165,45 +165,22 @@ fn first_success(
     of_fault.filter(|(_, first)| first.at_s <= ended_s).map(|(_, first)| first.after_s)
 }
 
-/// The worst of all loads; nothing where one of them is not known, or there is none.
-pub(crate) fn worst(
-    loads: &[FaultLoadResult],
-    figure: impl Fn(&FaultLoadResult) -> Option<f64>,
-) -> Option<f64> {
-    loads.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
-}
-
-/// The sum over all loads; nothing where one of them is not known, or there is none.
-pub(crate) fn sum(
-    loads: &[FaultLoadResult],
-    figure: impl Fn(&FaultLoadResult) -> Option<f64>,
-) -> Option<f64> {
-    loads.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(|sum, more| sum + more)
-}
-
-/// The lowest of all loads, so that one that goes on well hides no other; nothing where one of them is not known, or there is none.
-pub(crate) fn lowest(
-    loads: &[FaultLoadResult],
-    figure: impl Fn(&FaultLoadResult) -> Option<f64>,
-) -> Option<f64> {
-    loads.iter().map(figure).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ops::Add;
+
     use super::*;
 
     #[test]
     fn loads_are_taken_together_only_where_each_is_known() {
         let load = |gap_s: Option<f64>| FaultLoadResult { gap_s, ..FaultLoadResult::default() };
         let (known, unknown) = ([load(Some(1.0)), load(Some(7.0))], [load(Some(1.0)), load(None)]);
-        let gap = |load: &FaultLoadResult| load.gap_s;
-        assert_eq!(
-            (worst(&known, gap), sum(&known, gap), lowest(&known, gap)),
-            (Some(7.0), Some(8.0), Some(1.0))
-        );
-        assert_eq!((worst(&unknown, gap), sum(&unknown, gap), lowest(&unknown, gap)), (None, None, None));
-        assert_eq!((worst(&[], gap), sum(&[], gap), lowest(&[], gap)), (None, None, None));
+        let of = |loads: &[FaultLoadResult], join| results::of_all(loads, |load| load.gap_s, join);
+        let (worst, sum) = (|loads: &[_]| of(loads, f64::max), |loads: &[_]| of(loads, f64::add));
+        let lowest = |loads: &[_]| of(loads, f64::min);
+        assert_eq!((worst(&known), sum(&known), lowest(&known)), (Some(7.0), Some(8.0), Some(1.0)));
+        assert_eq!((worst(&unknown), sum(&unknown), lowest(&unknown)), (None, None, None));
+        assert_eq!((worst(&[]), sum(&[]), lowest(&[])), (None, None, None));
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //!
 //! Owns which lost write is laid to which fault. What a fault did to each load is [`damage`]'s business.
 
+use std::ops::Add;
+
 use faults::{FaultRecord, Finding, ReceiptOf, Struck};
 use history::{AgentFacts, Event, FaultId, Receipt, Verdict};
 use measure::recovery::Window;
 use results::losses::LostWrites;
-use results::{FaultLoadResult, FaultResult, RecoveryResult};
+use results::{FaultLoadResult, FaultResult, RecoveryResult, of_all};
 
 use crate::damage;
 use crate::shown::{Planned, Shown};
@@ -40,23 +42,23 @@ pub(crate) fn fault_results(
             healed_s: fault.healed_s,
             receipt: whole_receipt(&fault.receipts, &fault.findings, &volumes_struck(fault)),
             lab_lost_synced: fault.findings.iter().any(|finding| finding.lab_lost_synced),
-            gap_s: damage::worst(&loads, |load| load.gap_s),
-            below_50_percent_s: damage::worst(&loads, |load| load.below_50_percent_s),
-            below_95_percent_s: damage::worst(&loads, |load| load.below_95_percent_s),
+            gap_s: of_all(&loads, |load| load.gap_s, f64::max),
+            below_50_percent_s: of_all(&loads, |load| load.below_50_percent_s, f64::max),
+            below_95_percent_s: of_all(&loads, |load| load.below_95_percent_s, f64::max),
             interrupted: is_interrupted(&loads),
             recovery_s: RecoveryResult {
-                first_success: damage::worst(&loads, |load| load.recovery_s.first_success),
-                back_to_95_percent: damage::worst(&loads, |load| load.recovery_s.back_to_95_percent),
-                sustained: damage::worst(&loads, |load| load.recovery_s.sustained),
+                first_success: of_all(&loads, |load| load.recovery_s.first_success, f64::max),
+                back_to_95_percent: of_all(&loads, |load| load.recovery_s.back_to_95_percent, f64::max),
+                sustained: of_all(&loads, |load| load.recovery_s.sustained, f64::max),
             },
             new_leader_s: window.and_then(|window| {
                 results::new_leader_s(planned.facts, events, (window.effect_s, window.end_s))
             }),
             charged_until_s: window.map(|window| window.end_s),
-            lost_operations: damage::sum(&loads, |load| load.lost_operations),
+            lost_operations: of_all(&loads, |load| load.lost_operations, f64::add),
             lost_writes: lost_writes.map(LostWrites::known),
             lost_writes_at_least: lost_writes.is_some_and(LostWrites::is_at_least),
-            throughput_ratio_during: damage::lowest(&loads, |load| load.throughput_ratio_during),
+            throughput_ratio_during: of_all(&loads, |load| load.throughput_ratio_during, f64::min),
             phases: shown.recoveries.get(&number).cloned().unwrap_or_default(),
             loads,
         }

@@ -48,7 +48,7 @@ pub enum IncomingError {
     #[error("a message that cannot be read: {0}")]
     Unreadable(postcard::Error),
     /// The component could not do what the one that serves did.
-    #[error("its disk refused change {sequence} ({what}): {refusal}")]
+    #[error("it refused change {sequence} ({what}): {refusal}")]
     Refused {
         /// Its number.
         sequence: u64,

@@ -263,7 +263,8 @@ fn target_in_words(target: &DiskTarget) -> String {
                 FaultTarget::Leader(_) => "the leader",
                 FaultTarget::AFollower(_) => "a follower",
                 FaultTarget::Coordinator(_) => "a coordinator",
-                FaultTarget::Random(_) | FaultTarget::Place(_) => "a random node",
+                FaultTarget::Random(_) => "a random node",
+                FaultTarget::Place(place) => &format!("the node on {place}"),
             };
             let part = if *cache { " (cache)" } else { "" };
             format!("disk{part} of {role}")
