@@ -74,6 +74,11 @@ const CASES: &[Case] = &[
     ),
     honest("cut-off"),
     lie(
+        ["old-programs", "upgrade", "a node that is to be upgraded is restarted with its old programs"],
+        &["rolling-upgrade", "has no receipt", "runs from the files of 3.4"],
+    ),
+    honest("upgrade"),
+    lie(
         ["process-left", "power-off", "a process of a node outlives its power-off"],
         &["still runs in the node's namespaces"],
     ),

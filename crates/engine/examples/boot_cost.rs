@@ -88,6 +88,7 @@ fn with_engine(installation: &Installation) -> f64 {
         settings: BTreeMap::new(),
         port: machines.port,
         max_connections: 200,
+        upgrade: None,
         copies: 1,
         places: Vec::new(),
     };

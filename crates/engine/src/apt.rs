@@ -4,9 +4,11 @@
 //! Owns the apt commands and the remedies by distribution. The machine's own package state is read, never changed. Which
 //! packages are fetched, the engines say.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::installation::{is_of, not_the_wanted, numbers};
 use crate::run_to_end::run;
 
 /// Libraries that no program we run loads: the just-in-time compiler's, tens of megabytes of them.
@@ -48,6 +50,16 @@ impl Apt {
         run(self.command("apt-get").arg("update").arg("-qq")).map(drop)
     }
 
+    /// The packages as apt is asked for them: where a version is wanted, the newest of it that the archives have.
+    pub(crate) fn named(&self, packages: &[String], version: Option<&str>) -> Result<Vec<String>, String> {
+        let Some(wanted) = version else { return Ok(packages.to_vec()) };
+        let named = |package: &String| {
+            let listing = run(self.command("apt-cache").arg("madison").arg(package))?;
+            newest_named(package, &versions_in(&listing), wanted)
+        };
+        packages.iter().map(named).collect()
+    }
+
     /// Everything that has to be installed for these packages and is not there yet, themselves among it.
     pub(crate) fn planned(&self, packages: &[String]) -> Result<Vec<String>, String> {
         let plan = run(self
@@ -80,6 +92,23 @@ impl Apt {
 fn planned_in(plan: &str) -> Vec<String> {
     let planned = plan.lines().filter_map(|line| line.strip_prefix("Inst ")?.split_whitespace().next());
     planned.map(ToOwned::to_owned).collect()
+}
+
+/// The versions in `apt-cache madison`'s lines: `etcd-server | 3.4.23-4+b4 | http://...`.
+fn versions_in(listing: &str) -> Vec<&str> {
+    listing.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim).collect()
+}
+
+/// A package with the newest of its versions that begins with the numbers wanted. An epoch (`1:`) is none of them.
+fn newest_named(package: &str, versions: &[&str], wanted: &str) -> Result<String, String> {
+    let upstream = |version: &str| version.split_once(':').map_or(version, |(_, rest)| rest).to_owned();
+    let of_version = versions.iter().filter(|version| is_of(&upstream(version), wanted));
+    let newest = of_version.min_by_key(|version| Reverse(numbers(&upstream(version))));
+    match newest {
+        Some(version) => Ok(format!("{package}={version}")),
+        None if versions.is_empty() => Err(format!("apt knows of no package {package}")),
+        None => Err(not_the_wanted(&versions.join(", "), wanted)),
+    }
 }
 
 /// What is ours of apt's configuration; proxies, sources and keys stay the machine's.
@@ -141,6 +170,19 @@ mod tests {
     fn what_would_be_installed_is_read_from_apt_s_plan() {
         let plan = "Inst libpq5 (15 Debian [amd64])\nInst libxml2 [1] (2)\nConf libpq5 (15)\nInst postgresql-15 (15)\n";
         assert_eq!(planned_in(plan), ["libpq5", "libxml2", "postgresql-15"]);
+    }
+
+    #[test]
+    fn the_newest_package_of_a_version_is_named_with_it() {
+        let listing = "postgresql-15 | 15.20-0+deb12u1 | http://a bookworm-security/main amd64 Packages\n\
+                       postgresql-15 | 15.18-0+deb12u1 | http://a bookworm/main amd64 Packages\n";
+        let versions = versions_in(listing);
+        let named = |wanted: &str| newest_named("postgresql-15", &versions, wanted);
+        assert_eq!(named("15"), Ok("postgresql-15=15.20-0+deb12u1".to_owned()));
+        assert_eq!(named("15.18"), Ok("postgresql-15=15.18-0+deb12u1".to_owned()));
+        assert_eq!(named("15.2"), Err("it has 15.20-0+deb12u1, 15.18-0+deb12u1, not 15.2".to_owned()));
+        assert_eq!(newest_named("redis", &["5:7.0.15-1"], "7.0"), Ok("redis=5:7.0.15-1".to_owned()));
+        assert_eq!(newest_named("x", &[], "1"), Err("apt knows of no package x".to_owned()));
     }
 
     #[test]

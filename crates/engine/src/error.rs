@@ -56,6 +56,12 @@ pub enum EngineError {
         /// The engine.
         engine: &'static str,
     },
+    /// The run has no other programs for its nodes.
+    #[error("{node} cannot be upgraded: the run has no other version of its database")]
+    NothingToUpgradeTo {
+        /// The node.
+        node: String,
+    },
     /// A node could not do what it was asked.
     #[error(transparent)]
     Node(#[from] NodeError),

@@ -2,6 +2,7 @@
 //!
 //! Owns the description, the cache directory's place and the order of versions. Finding and installing is each engine's own work.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -68,8 +69,8 @@ pub struct Found {
     pub path: PathBuf,
     /// Which kind of place.
     pub origin: Origin,
-    /// Its version, or why it will not do.
-    pub usable: Result<String, String>,
+    /// What it is, or why it will not do.
+    pub usable: Result<Installation, String>,
 }
 
 /// The folder for what we install: `$HOLDFAST_CACHE`, else `$XDG_CACHE_HOME/holdfast`, else `~/.cache/holdfast`.
@@ -109,6 +110,23 @@ pub(crate) fn numbers(version: &str) -> Vec<u32> {
     let digits =
         version.split(|letter: char| letter != '.' && !letter.is_ascii_digit()).next().unwrap_or_default();
     digits.split('.').map_while(|number| number.parse().ok()).collect()
+}
+
+/// Whether a version begins with the numbers wanted: 3.4.23 is a 3.4, and 3.45 is none.
+pub(crate) fn is_of(version: &str, wanted: &str) -> bool {
+    numbers(version).starts_with(&numbers(wanted))
+}
+
+/// The newest of the usable ones that are of the version wanted; of equals the first.
+pub(crate) fn newest_of(found: Vec<Found>, wanted: &str) -> Option<Installation> {
+    let usable = found.into_iter().filter_map(|found| found.usable.ok());
+    let of_version = usable.filter(|installation| is_of(&installation.version, wanted));
+    of_version.min_by_key(|installation| Reverse(numbers(&installation.version)))
+}
+
+/// Why a way of installing does not have the version wanted.
+pub(crate) fn not_the_wanted(has: &str, wanted: &str) -> String {
+    format!("it has {has}, not {wanted}")
 }
 
 /// The first of the candidates that will do, `examine` being what tells why one will not.
@@ -163,6 +181,43 @@ mod tests {
             folder.path().display()
         );
         assert_eq!(refused, told);
+    }
+
+    #[test]
+    fn a_version_is_of_another_by_its_numbers_and_not_by_its_letters() {
+        assert!(is_of("3.4.23", "3.4") && is_of("18.6", "18") && is_of("15.20 (Debian)", "15.20"));
+        assert!(!is_of("3.45", "3.4") && !is_of("3.4", "3.4.1") && !is_of("15.2", "15.20"));
+    }
+
+    #[test]
+    fn the_newest_of_a_version_is_taken_and_of_equals_the_first() {
+        let found = |path: &str, usable: Result<&str, &str>| Found {
+            path: path.into(),
+            origin: Origin::Cache,
+            usable: usable.map_err(str::to_owned).map(|version| Installation {
+                bin: path.into(),
+                version: version.to_owned(),
+                origin: Origin::Cache,
+                library_path: None,
+                root: path.into(),
+                programs: BTreeMap::new(),
+                system: None,
+            }),
+        };
+        let all = || {
+            let (new, old) = (found("/new", Ok("3.5.1")), found("/old", Ok("3.4.9")));
+            vec![
+                old,
+                found("/broken", Err("broken")),
+                found("/a", Ok("3.4.23")),
+                found("/b", Ok("3.4.23")),
+                new,
+            ]
+        };
+        let taken = |wanted: &str| newest_of(all(), wanted).map(|installation| installation.bin);
+        assert_eq!(taken("3.4"), Some("/a".into()));
+        assert_eq!(taken("3"), Some("/new".into()));
+        assert_eq!(taken("3.6"), None);
     }
 
     #[test]

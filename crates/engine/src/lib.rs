@@ -22,6 +22,7 @@ mod process;
 mod processes;
 pub mod programs;
 pub mod registry;
+mod releases;
 pub mod role;
 mod run_to_end;
 pub mod trust;
@@ -81,6 +82,8 @@ pub struct Configuration {
     pub places: Vec<NodePlace>,
     /// How many sessions every node takes, where sessions are limited and the settings do not say.
     pub max_connections: u32,
+    /// The programs that nodes may be upgraded to, as nodes see them.
+    pub upgrade: Option<Installation>,
 }
 
 /// Where a node's host stands.
@@ -200,6 +203,14 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// [`EngineError::Exited`] when its process has ended, [`EngineError::NotReady`] when the time is up.
     fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError>;
+
+    /// From its next start on, the database on `node` runs the programs of [`Configuration::upgrade`].
+    ///
+    /// # Errors
+    /// [`EngineError::NothingToUpgradeTo`], also of an engine whose programs are part of this one.
+    fn upgrade(&self, node: &dyn Node) -> Result<(), EngineError> {
+        Err(EngineError::NothingToUpgradeTo { node: node.name().to_owned() })
+    }
 
     /// Shuts the database on `node` down in order, sessions cut off, data flushed; kills it when the time is up.
     ///

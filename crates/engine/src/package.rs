@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crate::apt::{Names, distribution, remedy};
+use crate::installation::{is_of, not_the_wanted};
 use crate::run_to_end::run;
 use crate::{InstallError, Installation, Origin, trust};
 
@@ -22,7 +23,9 @@ pub(crate) struct Package<'a> {
     /// As people call it: `PostgreSQL`.
     pub(crate) title: &'a str,
     /// The ways to it, the preferred one first.
-    pub(crate) ways: &'a [(&'a str, &'a Way)],
+    pub(crate) ways: &'a [(&'a str, &'a Way<'a>)],
+    /// What its version must begin with, where one is wanted.
+    pub(crate) version: Option<&'a str>,
     /// The folder of programs in a folder that one of the ways filled.
     pub(crate) programs_in: &'a dyn Fn(&Path) -> Option<PathBuf>,
     /// Whether the programs of a folder will do, and as what.
@@ -34,7 +37,7 @@ pub(crate) struct Package<'a> {
 }
 
 /// A way of installing: fills a tree somewhere below the folder given and returns where.
-pub(crate) type Way = dyn Fn(&Path, &mut dyn FnMut(&str)) -> Result<PathBuf, String>;
+pub(crate) type Way<'a> = dyn Fn(&Path, &mut dyn FnMut(&str)) -> Result<PathBuf, String> + 'a;
 
 /// A wheel on PyPI.
 pub(crate) struct Wheel<'a> {
@@ -87,7 +90,8 @@ impl Package<'_> {
             }
         }
         let remedy = remedy(&self.names, &distribution());
-        Err(InstallError::Failed { title: self.title.to_owned(), attempts, remedy })
+        let version = self.version.map(|version| format!(" {version}")).unwrap_or_default();
+        Err(InstallError::Failed { title: format!("{}{version}", self.title), attempts, remedy })
     }
 
     /// Removes what killed installations left. Called with the lock held, so nobody is at work on any of it.
@@ -111,6 +115,9 @@ impl Package<'_> {
         readable_by_all(tree).map_err(|error| format!("{}: {error}", tree.display()))?;
         let bin = (self.programs_in)(tree).ok_or("the download contains no server")?;
         let probe = (self.examine)(&bin, Origin::Installed)?;
+        if let Some(wanted) = self.version.filter(|wanted| !is_of(&probe.version, wanted)) {
+            return Err(not_the_wanted(&probe.version, wanted));
+        }
         let name = format!("{}-{}-{}-{way}", self.name, probe.version, std::env::consts::ARCH);
         let target = cache.join(&name);
         // A folder of that name is there only if it was found unusable.

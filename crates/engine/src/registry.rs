@@ -9,7 +9,7 @@ use capabilities::{Capabilities, EngineFile};
 
 use crate::by_file::{self, ByFile};
 use crate::control::{self, Control};
-use crate::installation::{Found, Installation, cache_directory};
+use crate::installation::{Found, Installation, cache_directory, newest_of};
 use crate::none::{self, Volumes};
 use crate::postgres::{self, Postgres};
 use crate::{Configuration, Engine, EngineError, InstallError};
@@ -35,18 +35,26 @@ struct InRust {
     name: &'static str,
     find: fn(Option<&Path>) -> Result<Installation, InstallError>,
     install_into: InstallerInto,
+    install_version: VersionInstaller,
+    cannot_be_upgraded: fn(&str, &str) -> Option<String>,
     describe: fn() -> Vec<Found>,
     open: Opener,
 }
 
 type InstallerInto = fn(&Path, &mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
+type VersionInstaller = fn(&Path, &str, &mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
 type Opener = fn(Installation, Configuration) -> Result<Box<dyn Engine>, EngineError>;
+
+/// The folder in the cache directory for what was installed because its version was asked for.
+const VERSIONS: &str = "versions";
 
 const IN_RUST: &[InRust] = &[
     InRust {
         name: control::NAME,
         find: control::find,
         install_into: |_, progress| control::install(progress),
+        install_version: |_, wanted, _| Err(control::has_one_version(wanted)),
+        cannot_be_upgraded: |_, _| None,
         describe: control::describe,
         open: |installation, configuration| Ok(Box::new(Control::new(&installation, configuration)?)),
     },
@@ -54,6 +62,8 @@ const IN_RUST: &[InRust] = &[
         name: none::NAME,
         find: control::find,
         install_into: |_, progress| control::install(progress),
+        install_version: |_, wanted, _| Err(control::has_one_version(wanted)),
+        cannot_be_upgraded: |_, _| None,
         describe: none::describe,
         open: |installation, configuration| Ok(Box::new(Volumes::new(&installation, configuration)?)),
     },
@@ -61,6 +71,8 @@ const IN_RUST: &[InRust] = &[
         name: postgres::NAME,
         find: postgres::find,
         install_into: postgres::install_into,
+        install_version: postgres::install_version,
+        cannot_be_upgraded: postgres::cannot_be_upgraded,
         describe: postgres::describe,
         open: |installation, configuration| Ok(Box::new(Postgres::new(installation, configuration)?)),
     },
@@ -166,7 +178,37 @@ impl EngineFacts {
     ) -> Result<Installation, InstallError> {
         match self.how {
             How::InRust(engine) => (engine.install_into)(cache, progress),
-            How::ByFile(file) => by_file::install_into(file, cache, progress),
+            How::ByFile(file) => by_file::install_into(file, None, cache, progress),
+        }
+    }
+
+    /// The newest on this machine whose version begins with these numbers; where there is none it is installed, beside
+    /// what is found where no version is asked for.
+    ///
+    /// # Errors
+    /// As [`EngineFacts::install`].
+    pub fn of_version(
+        &self,
+        wanted: &str,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Installation, InstallError> {
+        if let Some(found) = newest_of(self.describe(), wanted) {
+            return Ok(found);
+        }
+        let cache = cache_directory(|name| std::env::var_os(name))?.join(VERSIONS);
+        match self.how {
+            How::InRust(engine) => (engine.install_version)(&cache, wanted, progress),
+            How::ByFile(file) => by_file::install_into(file, Some(wanted), &cache, progress),
+        }
+    }
+
+    /// Why nodes of one version cannot go on with their data under another; none where nothing is known to be in the way.
+    #[must_use]
+    pub fn cannot_be_upgraded(&self, from: &str, to: &str) -> Option<String> {
+        match self.how {
+            How::InRust(engine) => (engine.cannot_be_upgraded)(from, to),
+            // Its file does not say which versions may follow each other.
+            How::ByFile(_) => None,
         }
     }
 

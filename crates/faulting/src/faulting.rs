@@ -31,7 +31,7 @@ use self::network::NetworkAction;
 use self::waiting::{Aim, Waiting};
 use crate::datagrams::probing::RequestLog;
 use crate::disk_looks::imposed::ImposedDefects;
-use crate::process_looks::Table;
+use crate::process_looks::{Table, Upgrade};
 
 /// A fault that stands. Each kind of fault has one. Dropping it ends what it does.
 trait StandingFault: Send + Sync {
@@ -84,6 +84,8 @@ pub struct Faulting {
     waiting: BTreeMap<FaultId, Waiting>,
     /// Of the fault that is struck now, where its target depends on who leads.
     aim: Option<Aim>,
+    /// What the schedule upgrades nodes to, where it does.
+    upgrade: Option<Arc<Upgrade>>,
     /// Faults of disks that stand, by disk, as looks reckon with them.
     imposed: Arc<ImposedDefects>,
 }
@@ -125,8 +127,14 @@ impl Faulting {
             laid: Vec::new(),
             waiting: BTreeMap::new(),
             aim: None,
+            upgrade: None,
             imposed: Arc::default(),
         }
+    }
+
+    /// From now on nodes can be upgraded so.
+    pub fn can_upgrade(&mut self, upgrade: Upgrade) {
+        self.upgrade = Some(Arc::new(upgrade));
     }
 
     /// What is known of every fault asked for so far, waiting for the evidence under way. None is struck or healed after this.
@@ -153,7 +161,10 @@ impl Faulting {
             }
             FaultAction::Disk(action) => self.strike_disk(number, fault, action),
             FaultAction::Process(action) => self.strike_processes(number, fault, action),
-            FaultAction::RollingRestart(action) => self.strike_rolling_restart(number, fault, action),
+            FaultAction::RollingRestart(action) => {
+                self.strike_rolling_restart(number, fault, (action, None));
+            }
+            FaultAction::RollingUpgrade(action) => self.strike_rolling_upgrade(number, fault, action),
             FaultAction::Pressure(action) => match action.taken {
                 Taken::Processor(share) => self.strike_pressure(number, fault, action, share),
                 Taken::Memory(share) => self.squeeze(number, fault, action, share),

@@ -24,4 +24,5 @@ mod stations;
 
 pub use datagrams::site::look as look_at_links;
 pub use faulting::Faulting;
+pub use process_looks::{InstalledFiles, Upgrade};
 pub use stations::{matrix, stations};

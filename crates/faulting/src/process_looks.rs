@@ -3,6 +3,7 @@
 //! Owns the looks and their judgement. Processes are read from `/proc` outside the node (`lab::process_table`), the port is
 //! knocked at from where clients stand (`lab::knock`).
 
+mod releases;
 mod standing_still;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use lab::knock::{self, Answer};
 use lab::process_table::{self, Identity, Seen};
 use platform::{Datacentre, Vm};
 
+pub use self::releases::{InstalledFiles, Upgrade};
 pub(crate) use self::standing_still::StopWatch;
 
 /// Between two looks.

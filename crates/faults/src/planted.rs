@@ -38,6 +38,8 @@ pub enum Lie {
     KillNothing,
     /// A stop of processes stops the first of them alone.
     StopMainOnly,
+    /// A node that is to be upgraded is restarted with its old programs.
+    OldPrograms,
     /// A neighbour that is to take processors takes none.
     NoPressure,
     /// A node's clock reaches only programs that are linked against a C library.
@@ -64,7 +66,7 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 22] = [
+    pub const ALL: [Lie; 23] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
@@ -76,6 +78,7 @@ impl Lie {
         Lie::ProcessLeft,
         Lie::KillNothing,
         Lie::StopMainOnly,
+        Lie::OldPrograms,
         Lie::NoPressure,
         Lie::ClockCOnly,
         Lie::MigrationDrops,
@@ -104,6 +107,7 @@ impl Lie {
             Lie::ProcessLeft => "process-left",
             Lie::KillNothing => "kill-nothing",
             Lie::StopMainOnly => "stop-main-only",
+            Lie::OldPrograms => "old-programs",
             Lie::NoPressure => "no-pressure",
             Lie::ClockCOnly => "clock-c-only",
             Lie::MigrationDrops => "migration-drops",

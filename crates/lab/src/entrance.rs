@@ -136,7 +136,7 @@ pub enum Inside {
         /// The descriptor by which the lab's first process holds it.
         descriptor: RawFd,
         /// The database's programs, where they do not lie among the machine's.
-        programs: Option<ShownPrograms>,
+        programs: Vec<ShownPrograms>,
         /// Names and their addresses for `/etc/hosts`.
         names: BTreeMap<String, Vec<IpAddr>>,
     },

@@ -134,7 +134,7 @@ impl<'a> Furnishing<'a> {
         shown.extend(set_up.clock.as_deref().map(|clock| Shown::programs(Path::new(CLOCK), clock)));
         Furnishing {
             name: &set_up.name,
-            system: set_up.programs.as_ref().and_then(ShownPrograms::whole_system),
+            system: set_up.programs.iter().find_map(ShownPrograms::whole_system),
             shown,
             names: &set_up.names,
             users_mapped: set_up.users_mapped,

@@ -129,7 +129,7 @@ fn enter_groups(machine: &WholeMachine, users_mapped: bool) -> Result<(), InitEr
 
 /// The folder that programs start in: the root, but for a system that says otherwise and in which it is to be seen.
 fn folder_of_programs(set_up: &NodeSetUp) -> PathBuf {
-    let system = set_up.programs.as_ref().and_then(|programs| programs.system.as_ref());
+    let system = set_up.programs.iter().find_map(|programs| programs.system.as_ref());
     let folder = system.map(|system| system.folder.clone()).filter(|folder| folder.is_dir());
     folder.unwrap_or_else(|| PathBuf::from("/"))
 }

@@ -4,7 +4,7 @@
 //! Evidence for faults of processes. Shares nothing with the init that strikes them (`struck_processes`). Sources:
 //! proc_pid_stat(5), proc_pid_task(5), proc_pid_status(5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -96,6 +96,31 @@ pub fn beside_the_supervisor() -> io::Result<Vec<String>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// A file, whatever its path is called where it is looked at from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    /// That of a file by its path, links followed.
+    ///
+    /// # Errors
+    /// Whatever the file system answers.
+    pub fn of(path: &Path) -> io::Result<FileIdentity> {
+        fs::metadata(path).map(|file| FileIdentity { device: file.dev(), inode: file.ino() })
+    }
+}
+
+/// The program that a process runs, and every file that it has open; none where it has ended.
+#[must_use]
+pub fn files_of(process: Identity) -> BTreeSet<FileIdentity> {
+    let folder = PathBuf::from("/proc").join(process.pid.to_string());
+    let open = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten().map(|entry| entry.path());
+    std::iter::once(folder.join("exe")).chain(open).filter_map(|path| FileIdentity::of(&path).ok()).collect()
 }
 
 /// The number that the innermost namespace has for a process.

@@ -19,8 +19,8 @@ pub struct NodeSetUp {
     pub sockets: PathBuf,
     /// Folder outside for what its processes write to their standard output and error. The node does not see it.
     pub logs: PathBuf,
-    /// The database's programs, where they do not lie among the machine's.
-    pub programs: Option<ShownPrograms>,
+    /// The database's programs, where they do not lie among the machine's: those it begins with, and those it may be upgraded to.
+    pub programs: Vec<ShownPrograms>,
     /// Folder outside that becomes [`CLOCK`] inside, where the node has a clock of its own.
     pub clock: Option<PathBuf>,
     /// Files of control groups: a process that writes `0` to one is in that group. What the init starts and leaves running does
@@ -109,6 +109,8 @@ pub const SOCKETS: &str = "/run/node/sockets";
 pub const CLOCK: &str = "/run/node/clock";
 /// Where a node finds programs that lie in a place which its user could not reach.
 pub const PROGRAMS: &str = "/run/node/programs";
+/// Where it finds those that its database may be upgraded to.
+pub const UPGRADE: &str = "/run/node/upgrade";
 /// Where a node whose processes are root finds its own disk: what programs keep on any machine.
 pub const DISK: &str = "/var/lib";
 /// Where a program beside clients finds its driver, if that was installed.

@@ -267,7 +267,7 @@ impl Visit<'_> {
         if let Some(Inside::Network { programs, names, .. }) = &self.door.entrance.inside {
             let furnishing = Furnishing {
                 name: &self.door.place.replace('/', "."),
-                system: programs.as_ref().and_then(ShownPrograms::whole_system),
+                system: programs.iter().find_map(ShownPrograms::whole_system),
                 shown: programs.iter().map(|of| Shown::programs(&of.inside, &of.outside)).collect(),
                 names,
                 users_mapped: self.door.entrance.users_mapped,

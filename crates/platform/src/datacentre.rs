@@ -211,8 +211,8 @@ pub struct BuildSettings<'a> {
     pub folders: Folders,
     /// Whether user numbers above 0 are mapped.
     pub users_mapped: bool,
-    /// The database's programs, where nodes must be shown them.
-    pub programs: Option<ShownPrograms>,
+    /// The database's programs, where nodes must be shown them: those it begins with, and those it may be upgraded to.
+    pub programs: Vec<ShownPrograms>,
     /// Whether the database has symbolic links on its volume.
     pub follows_links: bool,
     /// Control groups for the nodes' processor time.

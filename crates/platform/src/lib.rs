@@ -14,6 +14,7 @@ mod fencing;
 mod folders;
 mod isolation;
 mod kernel_path;
+mod leader_watch;
 mod migrating;
 mod migration;
 mod nearness;
@@ -36,6 +37,7 @@ pub use datacentre::{
 pub use fabric_rules::for_fabric;
 pub use folders::{FolderError, Folders};
 pub use kernel_path::KernelPathShown;
+pub use leader_watch::LeaderWatch;
 pub use migrating::{MigrationOrder, MigrationWatch, NotMigrated};
 pub use platform::Platform;
 pub use processes_left::processes_left;

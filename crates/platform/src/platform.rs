@@ -117,6 +117,11 @@ impl Platform {
         self.datacentre.vms_on().into_iter().find(|vm| roles.leader() == Some(node_name(*vm).as_str()))
     }
 
+    /// The nodes that say they lead, each asked by itself.
+    pub(crate) fn leaders_by_asking(&self) -> BTreeSet<String> {
+        self.roles().leaders.into_iter().collect()
+    }
+
     /// Whether the nodes say that every one of them takes writes and none leads.
     #[must_use]
     pub fn is_of_equals(&self) -> bool {

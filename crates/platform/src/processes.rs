@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use faults::Lie;
 use scenario::{Failover, node_name};
 
 use crate::decisions::{Occurrence, leader_to_watch};
@@ -71,13 +72,25 @@ impl Platform {
 
     /// Stops the database on a VM in order, or the one process of that name, and starts it again.
     pub fn restart_processes(self: &Arc<Self>, vm: usize, only: Option<String>) {
+        self.restart(vm, only, false);
+    }
+
+    /// Stops the database on a VM in order, and starts it with the programs that the run upgrades it to.
+    pub fn upgrade_processes(self: &Arc<Self>, vm: usize) {
+        self.restart(vm, None, true);
+    }
+
+    fn restart(self: &Arc<Self>, vm: usize, only: Option<String>, upgrades: bool) {
         self.clone().begin(format!("restart {}", node_name(vm)), move |platform| {
             let hand = platform.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
             let (node, handle) = (node_name(vm), platform.node(vm));
-            let stopped = match &only {
+            // From now on whoever starts it starts the new programs.
+            let upgrades = upgrades && !platform.datacentre.planted.contains(&Lie::OldPrograms);
+            let upgraded = if upgrades { platform.engine.upgrade(handle.as_ref()) } else { Ok(()) };
+            let stopped = upgraded.and_then(|()| match &only {
                 Some(name) => platform.engine.stop_process(handle.as_ref(), name, STOP_PATIENCE),
                 None => platform.engine.stop(handle.as_ref(), STOP_PATIENCE),
-            };
+            });
             drop(hand);
             match stopped {
                 Ok(()) => platform.start_processes(vm),

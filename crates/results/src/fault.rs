@@ -46,8 +46,8 @@ pub struct FaultResult {
     pub interrupted: Option<bool>,
     /// Times to recover, of the load that took longest.
     pub recovery_s: RecoveryResult,
-    /// Seconds from its effect until the platform had made another node the leader, in the time that counts for this fault; absent
-    /// where it did not. Nodes that elect their leader themselves tell nobody when.
+    /// Seconds from its effect until another node led, in the time that counts for this fault; absent where none did. Where nodes
+    /// elect their leader themselves, until a look every 200 ms saw it; a node that does not answer holds a look up for a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_leader_s: Option<f64>,
     /// End of the time that counts for this fault: the next fault, or the end of the loads.

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use capabilities::Leadership;
 use engine::Engine;
-use faulting::Faulting;
+use faulting::{Faulting, Upgrade};
 use faults::{FaultRecord, Planted};
 use history::{EventSink, FaultId};
 use load::{LoadCpu, LoadHandle, OnThread};
-use platform::{Datacentre, Platform, VolumeWatch};
+use platform::{Datacentre, LeaderWatch, Platform, VolumeWatch};
 use results::LinkResult;
 use scenario::Fault;
 use watch::captures::Captures;
@@ -38,6 +39,8 @@ pub struct Lab {
     pub links: Option<history::Receipt>,
     /// Why volumes are plain directories, where the scenario asks for something else.
     pub volumes_fell_back: Option<String>,
+    /// What the schedule upgrades nodes to, where it does.
+    pub upgrade: Option<Upgrade>,
     /// Lies planted by a test; empty in every honest run.
     pub planted: Planted,
 }
@@ -80,8 +83,10 @@ impl Target for Lab {
         });
         let platform =
             Platform::new(datacentre.clone(), self.engine.clone(), run.scenario, run.chronicle.clone());
+        let nodes_elect = matches!(run.scenario.database.engine.leadership, Leadership::Elected(_));
+        let leaders = LeaderWatch::start(platform.clone(), nodes_elect, run.chronicle.clone());
         let volumes = VolumeWatch::start(datacentre.clone(), platform.clone(), run.chronicle.clone());
-        let faulting = Faulting::new(
+        let mut faulting = Faulting::new(
             datacentre.clone(),
             platform.clone(),
             run.chronicle.clone(),
@@ -89,6 +94,9 @@ impl Target for Lab {
             (run.seed, run.prevented),
             run.on_effect,
         );
+        if let Some(upgrade) = self.upgrade.clone() {
+            faulting.can_upgrade(upgrade);
+        }
         Ok(Box::new(LabRun {
             faulting: Some(faulting),
             platform,
@@ -98,6 +106,7 @@ impl Target for Lab {
             hosts: Some(hosts),
             carried: Vec::new(),
             memory_bytes_max: None,
+            leaders: Some(leaders),
             volumes,
             chronicle: run.chronicle.clone(),
             captures: self.captures.clone(),
@@ -118,6 +127,8 @@ struct LabRun {
     hosts: Option<HostWatch>,
     carried: Vec<LinkResult>,
     memory_bytes_max: Option<u64>,
+    /// None once the loads have ended.
+    leaders: Option<LeaderWatch>,
     volumes: VolumeWatch,
     chronicle: Arc<Chronicle>,
     captures: Arc<Captures>,
@@ -155,6 +166,7 @@ impl Underway for LabRun {
     }
 
     fn loads_have_ended(&mut self) {
+        drop(self.leaders.take());
         if let Some(vigil) = self.vigil.take() {
             self.watched = vigil.finish();
         }

@@ -18,7 +18,7 @@ use scenario_files::{check_commands, check_workloads, permit, plan};
 use watch::captures;
 
 pub use self::error::LaunchError;
-use self::installing::{driver, installation};
+use self::installing::{driver, installation, upgrade};
 pub use self::options::{Ended, Message, Options, Placement, Show};
 use self::relay::{Relayed, conclude, relay};
 use crate::directory::RunDirectory;
@@ -134,10 +134,10 @@ fn start(
             None => LaunchError::Workload(error.to_string()),
         }
     })?;
-    let (installation, driver) = match scenario.cluster {
+    let programs = match scenario.cluster {
         Some(_) => {
             check_external(&mut scenario, options)?;
-            (InstallationOrders::default(), None)
+            ProgramsOfALab::default()
         }
         None => check_lab(&scenario, options, volumes, show)?,
     };
@@ -168,8 +168,9 @@ fn start(
         started_at: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         run_directory: directory.path().to_owned(),
         run_name: run_name(&timestamp, volumes),
-        installation,
-        driver,
+        installation: programs.installation,
+        upgrade: programs.upgrade,
+        driver: programs.driver,
         machine: paper::facts_of_this_host(),
         prevent_faults: options.prevent_faults,
         planted: options.planted.clone(),
@@ -228,6 +229,14 @@ fn check_external(scenario: &mut Scenario, options: &Options) -> Result<(), Laun
     Ok(())
 }
 
+/// What a lab needs from outside.
+#[derive(Default)]
+struct ProgramsOfALab {
+    installation: InstallationOrders,
+    upgrade: Option<InstallationOrders>,
+    driver: Option<PathBuf>,
+}
+
 /// Whether a lab can be had, and what it needs from outside: the database's programs, and the driver of the program that speaks
 /// for clients.
 fn check_lab(
@@ -235,7 +244,7 @@ fn check_lab(
     options: &Options,
     volumes: VolumeOrders,
     show: &mut dyn FnMut(Show<'_>),
-) -> Result<(InstallationOrders, Option<PathBuf>), LaunchError> {
+) -> Result<ProgramsOfALab, LaunchError> {
     for name in &options.captures {
         captures::tap(name, scenario)?;
     }
@@ -248,7 +257,9 @@ fn check_lab(
     {
         show(Show::Step(&short.to_string()));
     }
-    Ok((installation(scenario, show)?, driver(scenario, show)?))
+    let installation = installation(scenario, show)?;
+    let upgrade = upgrade(scenario, &installation, show)?;
+    Ok(ProgramsOfALab { installation, upgrade, driver: driver(scenario, show)? })
 }
 
 /// A seed nobody chose. Printed and kept, so that the run can be repeated. Within 53 bits, so that every JSON reader

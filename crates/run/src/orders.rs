@@ -7,7 +7,7 @@ use engine::System;
 use faults::Planted;
 use history::{Event, Verdict};
 use lab::MACHINE_FOLDERS;
-use lab::protocol::{PROGRAMS, ShownPrograms, WholeSystem};
+use lab::protocol::{ShownPrograms, WholeSystem};
 use serde::{Deserialize, Serialize};
 
 /// Everything the supervisor needs, sent as its first line.
@@ -28,6 +28,9 @@ pub struct Orders {
     /// The database's programs; of a cluster that exists none are needed.
     #[serde(default)]
     pub installation: InstallationOrders,
+    /// The programs that nodes are upgraded to, where the schedule does that.
+    #[serde(default)]
+    pub upgrade: Option<InstallationOrders>,
     /// The folder of the client program's driver, where one was installed.
     #[serde(default)]
     pub driver: Option<PathBuf>,
@@ -80,8 +83,9 @@ pub struct InstallationOrders {
     /// Programs by name that need not lie in `bin`.
     #[serde(default)]
     pub programs: BTreeMap<String, PathBuf>,
-    /// Whether nodes must be shown that folder under another path, because their user cannot reach it.
-    pub shown: bool,
+    /// The other path under which nodes must be shown that folder, because their user cannot reach it.
+    #[serde(default)]
+    pub shown_at: Option<PathBuf>,
     /// The system that lies in that folder, where nodes need it in place of the machine's.
     #[serde(default)]
     pub system: Option<System>,
@@ -98,11 +102,11 @@ impl InstallationOrders {
     #[must_use]
     pub fn shown_to_nodes(&self) -> Option<ShownPrograms> {
         let is_the_machines = MACHINE_FOLDERS.iter().any(|folder| self.bin.starts_with(folder));
-        let inside = match self.root.file_name() {
-            Some(name) if self.shown && self.is_one_program() => Path::new(PROGRAMS).join(name),
-            _ if self.shown => PathBuf::from(PROGRAMS),
-            _ if is_the_machines => return None,
-            _ => self.root.clone(),
+        let inside = match (&self.shown_at, self.root.file_name()) {
+            (Some(folder), Some(name)) if self.is_one_program() => folder.join(name),
+            (Some(folder), _) => folder.clone(),
+            (None, _) if is_the_machines => return None,
+            (None, _) => self.root.clone(),
         };
         let system = self.system.as_ref().map(|system| WholeSystem { folder: system.folder.clone() });
         Some(ShownPrograms { outside: self.root.clone(), inside, system })
@@ -193,9 +197,11 @@ pub struct LoadPulse {
 
 #[cfg(test)]
 mod tests {
+    use lab::protocol::{PROGRAMS, UPGRADE};
+
     use super::*;
 
-    fn check((bin, root): (&str, &str), shown: bool, expected: Option<(&str, &str)>) {
+    fn check((bin, root): (&str, &str), shown_at: Option<&str>, expected: Option<(&str, &str)>) {
         let orders = InstallationOrders {
             bin: bin.into(),
             version: "1".to_owned(),
@@ -203,7 +209,7 @@ mod tests {
             library_path: None,
             root: root.into(),
             programs: BTreeMap::new(),
-            shown,
+            shown_at: shown_at.map(PathBuf::from),
             system: None,
         };
         let programs = |(outside, inside): (&str, &str)| ShownPrograms {
@@ -216,10 +222,15 @@ mod tests {
 
     #[test]
     fn nodes_are_shown_the_database_and_nothing_beside_it() {
-        check(("/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/15"), false, None);
-        check(("/opt/pg/bin", "/opt/pg"), false, Some(("/opt/pg", "/opt/pg")));
-        check(("/c/etcd-3/usr/bin", "/c/etcd-3"), true, Some(("/c/etcd-3", PROGRAMS)));
-        check(("/mine", "/mine/holdfast"), true, Some(("/mine/holdfast", "/run/node/programs/holdfast")));
+        check(("/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/15"), None, None);
+        check(("/opt/pg/bin", "/opt/pg"), None, Some(("/opt/pg", "/opt/pg")));
+        check(("/c/etcd-3/usr/bin", "/c/etcd-3"), Some(PROGRAMS), Some(("/c/etcd-3", PROGRAMS)));
+        check(("/c/etcd-4/usr/bin", "/c/etcd-4"), Some(UPGRADE), Some(("/c/etcd-4", UPGRADE)));
+        check(
+            ("/mine", "/mine/holdfast"),
+            Some(PROGRAMS),
+            Some(("/mine/holdfast", "/run/node/programs/holdfast")),
+        );
     }
 
     #[test]
@@ -229,7 +240,7 @@ mod tests {
         let orders = InstallationOrders {
             bin,
             root,
-            shown: true,
+            shown_at: Some(PROGRAMS.into()),
             system: Some(system),
             ..InstallationOrders::default()
         };

@@ -25,7 +25,7 @@ use watch::captures::{self, Captures};
 pub use self::error::PreparationError;
 use self::facts::facts;
 pub(crate) use self::facts::{facts_of_load, planned};
-pub(crate) use self::opening::open_engine;
+pub(crate) use self::opening::{open_engine, upgrade};
 use self::shares::{cpu_groups, limited_by, memory_groups, precedence, volumes};
 use crate::chronicle::Chronicle;
 use crate::client_programs;
@@ -71,6 +71,7 @@ pub fn prepare(
         from_snapshot: orders.volumes == VolumeOrders::Return,
         links,
         volumes_fell_back,
+        upgrade: upgrade(orders),
         planted: planted.clone(),
     };
     Ok(Prepared::in_the_lab(lab, plans, facts, (planted, isolation)))
@@ -129,7 +130,10 @@ fn bring_up(
     let settings = BuildSettings {
         folders: directory.node_folders(),
         users_mapped,
-        programs: orders.installation.shown_to_nodes(),
+        programs: [Some(&orders.installation), orders.upgrade.as_ref()]
+            .into_iter()
+            .filter_map(|programs| programs?.shown_to_nodes())
+            .collect(),
         follows_links: engine.follows_links(),
         cpu_groups: cpu_groups.clone(),
         memory_groups: memory_groups(scenario, orders, cpu_groups.as_deref(), chronicle),

@@ -258,7 +258,7 @@ impl ClusterDocument {
         let site = Site { hosts: self.members.iter().map(host).collect(), ..Site::default() };
         let database = Database {
             engine: self.engine,
-            path: None,
+            release: None,
             nodes: (0..count).collect(),
             synchronous: Synchronous::Off,
             copies: u32::try_from(count).unwrap_or(u32::MAX),

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use capabilities::{Capabilities, Quorum};
 
-use crate::decode::Decoder;
+use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles};
 use crate::language::{AFTER, DATABASE, EXPECTED, FAILOVER, INTERFERENCE, MOST_NODES, REPLICATION, VOLUMES};
 use crate::placement::Spread;
 use crate::places::Places;
 use crate::platform::{self, PlatformDocument};
 use crate::rejection::{Finding, Findings, Spanned, Spot};
+use crate::release::{self, Release};
 use crate::resolved::{
     Database, Failover, Host, Level, Place, StorageClass, Synchronous, VmPlatform, Volumes,
 };
@@ -32,7 +33,7 @@ const MOST_CPUS: f64 = 1024.0;
 /// The section as written.
 pub(crate) struct DatabaseDocument {
     engine: &'static Capabilities,
-    path: Option<String>,
+    release: Option<Release>,
     nodes: Spanned<NodesDocument>,
     leader: Option<Spanned<String>>,
     synchronous: Option<Spanned<Synchronous>>,
@@ -57,7 +58,7 @@ enum NodesDocument {
 pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Option<DatabaseDocument> {
     let record = decoder.record(node, &DATABASE)?;
     let engine = record.get("engine").and_then(|node| engines::decode(node, files, decoder));
-    let path = record.get("path").and_then(|node| decode_path(node, decoder));
+    let release = decode_release(&record, decoder);
     let nodes = record.get("nodes").and_then(|node| decode_nodes(node, decoder));
     let leader = record.get("leader").and_then(|node| decoder.text(node, "the leader's place"));
     let replication = record.get("replication").and_then(|node| decoder.record(node, &REPLICATION));
@@ -89,7 +90,7 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
     }
     Some(DatabaseDocument {
         engine: engine?,
-        path,
+        release,
         nodes: nodes?,
         leader,
         synchronous,
@@ -110,19 +111,21 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
     })
 }
 
-fn decode_path(node: &Node, decoder: &mut Decoder) -> Option<String> {
-    let path = decoder.text(node, "the database's folder")?;
-    if path.value.starts_with('/') && !path.value.contains(char::is_control) {
-        return Some(path.value);
+/// Which programs are meant, where anything is said of it.
+fn decode_release(record: &Record<'_>, decoder: &mut Decoder) -> Option<Release> {
+    let (path, version) = (record.get("path"), record.get("version"));
+    if let (Some(_), Some(version)) = (path, version) {
+        decoder.findings.add(
+            "one-too-many",
+            version.at,
+            "`version` cannot be combined with `path`",
+            "not together with a folder",
+            "remove `version`: the programs in the folder have one of their own",
+        );
+        return None;
     }
-    decoder.findings.add(
-        "bad-path",
-        path.at,
-        format!("`{}` is not an absolute path", shortened(&path.value)),
-        "not absolute",
-        "write the whole path of the folder with the database's programs, such as /usr/lib/postgresql/15/bin",
-    );
-    None
+    let folder = path.and_then(|node| release::folder(node, decoder));
+    folder.or_else(|| version.and_then(|node| release::version(node, decoder)))
 }
 
 fn decode_nodes(node: &Node, decoder: &mut Decoder) -> Option<Spanned<NodesDocument>> {
@@ -283,7 +286,7 @@ impl DatabaseDocument {
         };
         Some(Database {
             engine: self.engine,
-            path: self.path,
+            release: self.release,
             nodes,
             synchronous,
             copies,

@@ -32,6 +32,7 @@ mod platform;
 mod pods;
 pub mod quantity;
 mod quoted;
+mod release;
 mod repeated;
 pub mod resolved;
 mod scenario;
@@ -49,6 +50,7 @@ pub use matrix::{Axis, Cell, Matrix};
 pub use node_name::node_name;
 pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at, point_at_fault};
 pub use quantity::Quantity;
+pub use release::Release;
 pub use resolved::{
     Acknowledge, Agent, AgentLost, Apart, Arrival, ClockCorrection, Cluster, Comparison, Conditions,
     Consistency, ConsistencyLevel, Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation,

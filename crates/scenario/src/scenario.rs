@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::faults::Fault;
+use crate::faults::{Fault, FaultAction};
 use crate::file::About;
+use crate::release::Release;
 use crate::resolved::pace::WARM_UP;
 use crate::resolved::{Cluster, Database, Expectation, Load, Site, Sweep};
 
@@ -35,6 +36,16 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// The programs that the schedule upgrades nodes to, where it does.
+    #[must_use]
+    pub fn upgrade_to(&self) -> Option<&Release> {
+        let mut faults = self.schedule.iter().flat_map(|phase| &phase.faults);
+        faults.find_map(|fault| match &fault.action {
+            FaultAction::RollingUpgrade(upgrade) => Some(&upgrade.to),
+            _ => None,
+        })
+    }
+
     /// The faults of its schedule, in order.
     pub fn faults(&self) -> impl Iterator<Item = &Fault> {
         self.schedule.iter().flat_map(|phase| &phase.faults)

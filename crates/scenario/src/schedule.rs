@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::decode::Decoder;
 use crate::faults::receipts::OfAllFaults;
-use crate::faults::{self, Fault, FaultDocument, FaultTarget, Surroundings, Takes};
+use crate::faults::{self, Fault, FaultAction, FaultDocument, FaultTarget, Surroundings, Takes};
 use crate::file::PHASE;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::repeated::{self, MOST_FAULTS, Repetition};
@@ -134,6 +134,7 @@ pub(crate) fn resolve(
     let mut strikes: Vec<Strike> = Vec::new();
     let mut begin = Duration::ZERO;
     let mut baseline_over = false;
+    let mut first_upgrade = None;
     let all = OfAllFaults::of(
         documents.iter().flat_map(|phase| &phase.faults).filter_map(FaultDocument::conditions),
     );
@@ -164,6 +165,9 @@ pub(crate) fn resolve(
                         findings,
                     );
                 }
+                if let FaultAction::RollingUpgrade(_) = action {
+                    upgrade_once(fault.kind_at, &mut first_upgrade, findings);
+                }
                 faults.push(Fault { action: action.clone(), at, length, flap: fault.flap });
                 fault_count += 1;
                 if fault_count == MOST_FAULTS + 1 {
@@ -178,6 +182,22 @@ pub(crate) fn resolve(
         phases.push(Phase { name: document.name.value, length: span.length, faults });
     }
     phases
+}
+
+/// Refuses a second upgrade: a node that has it has nothing to be upgraded to.
+fn upgrade_once(at: Spot, first: &mut Option<Spot>, findings: &mut Findings) {
+    if let Some(earlier) = first.replace(at) {
+        findings.push(Finding {
+            code: "one-too-many",
+            message: "a run has one rolling upgrade".to_owned(),
+            at,
+            label: "another one".to_owned(),
+            help:
+                "remove it, or put it into a scenario of its own whose database begins with the newer version"
+                    .to_owned(),
+            also: (earlier != at).then(|| (earlier, "the first".to_owned())),
+        });
+    }
 }
 
 fn no_baseline(at: Spot, findings: &mut Findings) {

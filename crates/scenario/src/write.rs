@@ -18,6 +18,7 @@ use crate::network;
 use crate::pace;
 use crate::platform;
 use crate::quoted::quoted;
+use crate::release::Release;
 use crate::resolved::{
     Comparison, Database, Expectation, Failover, Host, IpVersion, Load, Place, Reads, Site, Synchronous,
 };
@@ -153,8 +154,10 @@ fn hosts(group: &[Host]) -> String {
 fn write_database(text: &mut String, database: &Database, site: &Site) {
     line(text, 0, "database:");
     line(text, 2, &format!("engine: {}", engines::written(database.engine)));
-    if let Some(path) = &database.path {
-        line(text, 2, &format!("path: {}", quoted(path)));
+    match &database.release {
+        Some(Release::Folder(path)) => line(text, 2, &format!("path: {}", quoted(path))),
+        Some(Release::Version(version)) => line(text, 2, &format!("version: {}", quoted(version))),
+        None => {}
     }
     line(text, 2, "nodes:");
     for host in database.nodes.iter().filter_map(|node| site.hosts.get(*node)) {

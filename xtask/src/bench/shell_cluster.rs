@@ -101,6 +101,7 @@ fn settings_text(installation: &Installation) -> anyhow::Result<String> {
         settings: BTreeMap::new(),
         port: 5432,
         max_connections: 200,
+        upgrade: None,
         copies: 1,
         places: Vec::new(),
     };

@@ -11,10 +11,11 @@ use crate::{EngineError, Node};
 impl ByFile {
     pub(super) fn command_of_clients(&self, folder: &str) -> Option<ClientCommand> {
         let program = self.file.client_program.as_ref()?;
-        let machine = self.machine();
+        let installation = self.releases.first();
+        let machine = self.machine(installation);
         // Its place is among the machine's programs, whatever the database's system is.
         let environment = self.environment_of_file(&BTreeMap::new(), &machine);
-        Some(client_program::command(program, folder, &self.installation, &machine, environment))
+        Some(client_program::command(program, folder, installation, &machine, environment))
     }
 
     pub(super) fn target_of_clients(&self, node: &dyn Node) -> Result<ClientTarget, EngineError> {

@@ -13,7 +13,7 @@ use capabilities::file::{EngineFile, Scope, VersionSource, Way};
 use super::images;
 use crate::apt::{Apt, NEVER_NEEDED, Names};
 use crate::image::{Unpacked, enclosed, with_image};
-use crate::installation::{cache_directory, first_usable, newest_first, numbers};
+use crate::installation::{cache_directory, first_usable, is_of, newest_first, not_the_wanted, numbers};
 use crate::maven::with_maven;
 use crate::package::{self, Package, Wheel, with_pip};
 use crate::run_to_end::version_output;
@@ -190,23 +190,25 @@ pub(crate) fn find(file: &EngineFile, explicit: Option<&Path>) -> Result<Install
 pub(crate) fn describe(file: &EngineFile) -> Vec<Found> {
     let places = Places::of_this_machine(|name| std::env::var_os(name));
     let described = |(path, origin): (PathBuf, Origin)| {
-        let usable = examine(&places, file, &path, origin).map(|installation| installation.version);
+        let usable = examine(&places, file, &path, origin);
         Found { path, origin, usable }
     };
     places.candidates(file).into_iter().map(described).collect()
 }
 
-/// Installs into a cache directory and says what it does; returns at once when it is there already.
+/// Installs into a cache directory and says what it does; returns at once when it is there already. Where a version is
+/// wanted, any whose number begins with it.
 ///
 /// # Errors
 /// [`InstallError::Failed`] with each way tried and the remedy for this distribution.
 pub(crate) fn install_into(
     file: &EngineFile,
+    version: Option<&str>,
     cache: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Installation, InstallError> {
     let places = Places::of_this_machine(|name| std::env::var_os(name));
-    let mut ways: Vec<(String, Box<package::Way>)> = Vec::new();
+    let mut ways: Vec<(String, Box<package::Way<'_>>)> = Vec::new();
     for way in file.install.clone() {
         let name = match &way {
             Way::Apt { .. } => "apt".to_owned(),
@@ -215,9 +217,12 @@ pub(crate) fn install_into(
             Way::Image { source, .. } => images::name_of_way(source, file),
         };
         let folder = images::folder_of(file).to_owned();
-        ways.push((name, Box::new(move |staging, progress| fetch(&way, &folder, staging, progress))));
+        let way = move |staging: &Path, progress: &mut dyn FnMut(&str)| {
+            fetch(&way, version, &folder, staging, progress)
+        };
+        ways.push((name, Box::new(way)));
     }
-    let ways: Vec<(&str, &package::Way)> =
+    let ways: Vec<(&str, &package::Way<'_>)> =
         ways.iter().map(|(name, way)| (name.as_str(), way.as_ref())).collect();
     let by_hand: Vec<(&str, &str)> = file
         .by_hand
@@ -229,6 +234,7 @@ pub(crate) fn install_into(
         name: &file.name,
         title: &file.name,
         ways: &ways,
+        version,
         programs_in: &programs_in,
         examine: &|bin, origin| examine(&places, file, bin, origin),
         installed: &|cache| {
@@ -236,7 +242,10 @@ pub(crate) fn install_into(
             let trees = newest_first(cache, &cache_prefix(file)).into_iter();
             let trees = trees.filter(|tree| images::may_serve(tree, file));
             let mut found = trees.filter_map(|tree| engine_folder(&programs_in(&tree)?, file));
-            found.find_map(|bin| examine(&places, file, &bin, Origin::Cache).ok())
+            found.find_map(|bin| {
+                let usable = examine(&places, file, &bin, Origin::Cache).ok();
+                usable.filter(|usable| version.is_none_or(|wanted| is_of(&usable.version, wanted)))
+            })
         },
         names: Names {
             wanted: &wanted,
@@ -252,12 +261,16 @@ pub(crate) fn install_into(
 /// Fills a tree below the staging folder. Paths in the file begin at `folder`.
 fn fetch(
     way: &Way,
+    version: Option<&str>,
     folder: &Path,
     staging: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
+    if let Some(wanted) = version {
+        offers(way, wanted)?;
+    }
     match way {
-        Way::Apt { packages, dependencies } => with_apt(packages, *dependencies, staging, progress),
+        Way::Apt { packages, dependencies } => with_apt(packages, version, *dependencies, staging, progress),
         Way::Pip { name, version, megabytes, checksums } => {
             let checksums: Vec<(&str, &str)> =
                 checksums.iter().map(|(architecture, sum)| (architecture.as_str(), sum.as_str())).collect();
@@ -272,8 +285,22 @@ fn fetch(
     }
 }
 
+/// Refuses a way that is known not to have the version wanted, before anything is fetched.
+fn offers(way: &Way, wanted: &str) -> Result<(), String> {
+    match way {
+        Way::Pip { version, .. } if !is_of(version, wanted) => Err(not_the_wanted(version, wanted)),
+        Way::Maven { jars, .. } if !jars.iter().any(|jar| is_of(&jar.version, wanted)) => {
+            let has = jars.first().map_or("no jar", |jar| jar.version.as_str());
+            Err(not_the_wanted(has, wanted))
+        }
+        Way::Image { .. } => Err("an image is not chosen by its version".to_owned()),
+        Way::Pip { .. } | Way::Maven { .. } | Way::Apt { .. } => Ok(()),
+    }
+}
+
 fn with_apt(
     packages: &[String],
+    version: Option<&str>,
     dependencies: bool,
     staging: &Path,
     progress: &mut dyn FnMut(&str),
@@ -281,9 +308,9 @@ fn with_apt(
     let apt = Apt::new(staging)?;
     apt.update(progress)?;
     let tree = staging.join("tree");
-    let mut all = packages.to_vec();
+    let mut all = apt.named(packages, version)?;
     if dependencies {
-        let planned = apt.planned(packages)?.into_iter();
+        let planned = apt.planned(&all)?.into_iter();
         let is_needed = |name: &String| !NEVER_NEEDED.iter().any(|prefix| name.starts_with(prefix));
         all.extend(planned.filter(is_needed).filter(|name| !packages.contains(name)));
     }

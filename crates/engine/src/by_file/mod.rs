@@ -30,6 +30,7 @@ use crate::client_program::{ClientCommand, ClientTarget};
 use crate::installation::Installation;
 use crate::process::{GLANCE, LOG_LINES};
 use crate::processes::Processes;
+use crate::releases::Releases;
 use crate::{
     Cluster, Command, Configuration, Endpoint, Engine, EngineError, Isolation, Killed, Node, Promotion,
     RejoinMethod, Rejoined, Roles, Signal,
@@ -75,7 +76,7 @@ impl Member {
 pub struct ByFile {
     engine: &'static Capabilities,
     file: &'static EngineFile,
-    installation: Installation,
+    releases: Releases,
     configuration: Configuration,
     ports: BTreeMap<String, u16>,
     processes: Vec<Processes>,
@@ -101,7 +102,7 @@ impl ByFile {
         ByFile {
             engine,
             file,
-            installation,
+            releases: Releases::new(installation, configuration.upgrade.clone()),
             configuration,
             ports,
             processes,
@@ -137,7 +138,7 @@ impl ByFile {
 
     /// What an image says of the environment of its programs.
     fn environment_of_system(&self) -> BTreeMap<String, String> {
-        self.installation.system.as_ref().map(|system| system.environment.clone()).unwrap_or_default()
+        self.releases.first().system.as_ref().map(|system| system.environment.clone()).unwrap_or_default()
     }
 
     /// Starts one of the node's processes, by its number.
@@ -163,8 +164,9 @@ impl ByFile {
                 source,
             })?;
         }
+        let installation = self.releases.of(node.name());
         let command = |program: &str, arguments: &[Template]| Command {
-            program: self.installation.programs.get(program).cloned().unwrap_or_default(),
+            program: installation.programs.get(program).cloned().unwrap_or_default(),
             arguments: arguments.iter().flat_map(|argument| argument.all_filled(&scope)).collect(),
             environment: self.environment(&process.environment, &scope),
         };
@@ -186,7 +188,7 @@ impl ByFile {
         let environment = self.environment(&BTreeMap::new(), scope);
         let means = Means {
             scope,
-            programs: &self.installation.programs,
+            programs: &self.releases.of(node.name()).programs,
             environment: &environment,
             ports: &self.ports,
             patience,
@@ -398,7 +400,7 @@ impl Engine for ByFile {
     }
 
     fn version(&self) -> String {
-        self.installation.version.clone()
+        self.releases.first().version.clone()
     }
 
     fn isolation(&self) -> Isolation {
@@ -416,8 +418,8 @@ impl Engine for ByFile {
             settings.insert("copies".to_owned(), format!("{} in each region", self.configuration.copies));
         }
         settings.insert("synchronous".to_owned(), synchronous);
-        settings.insert("installation".to_owned(), self.installation.bin.display().to_string());
-        if let Some(system) = &self.installation.system {
+        settings.insert("installation".to_owned(), self.releases.first().bin.display().to_string());
+        if let Some(system) = &self.releases.first().system {
             settings.insert("image".to_owned(), system.image.clone());
         }
         settings.insert("engine file".to_owned(), format!("{}, {}", self.file.source, self.file.tested));
@@ -447,13 +449,14 @@ impl Engine for ByFile {
             Some(node) => vec![(node.name().to_owned(), node.address())],
             None => nodes.iter().map(|node| (node.name().to_owned(), node.address())).collect(),
         };
-        let mut scope = self.machine();
+        let installation = on.map_or(self.releases.first(), |node| self.releases.of(node.name()));
+        let mut scope = self.machine(installation);
         let reached =
             reached.iter().enumerate().map(|(at, (name, address))| place(at, name, *address)).collect();
         scope.lists.insert("reached".to_owned(), reached);
         let mut environment = self.environment_of_system();
         let usual = environment.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
-        let path = format!("{}:{usual}", self.installation.bin.display());
+        let path = format!("{}:{usual}", installation.bin.display());
         environment.insert("PATH".to_owned(), path);
         environment.extend(self.environment_of_file(&self.file.shell, &scope));
         environment
@@ -519,6 +522,10 @@ impl Engine for ByFile {
             self.returning().remove(node.name());
         }
         Ok(())
+    }
+
+    fn upgrade(&self, node: &dyn Node) -> Result<(), EngineError> {
+        self.releases.upgrade(node)
     }
 
     fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {

@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use capabilities::file::Scope;
 
 use super::{ByFile, Member, find, places};
-use crate::{EngineError, Node, Synchronous};
+use crate::{EngineError, Installation, Node, Synchronous};
 
 impl ByFile {
-    /// What is known of every machine.
-    pub(super) fn machine(&self) -> Scope {
-        let mut scope = find::machine(&self.installation);
+    /// What is known of every machine with that installation.
+    pub(super) fn machine(&self, installation: &Installation) -> Scope {
+        let mut scope = find::machine(installation);
         scope
             .values
             .extend(self.ports.iter().map(|(name, port)| (format!("ports.{name}"), port.to_string())));
@@ -25,7 +25,7 @@ impl ByFile {
         let members = self.members();
         let stranger = || EngineError::Stranger { node: node.name().to_owned() };
         let number = members.iter().position(|member| member.name == node.name()).ok_or_else(stranger)?;
-        let mut scope = self.machine();
+        let mut scope = self.machine(self.releases.of(node.name()));
         let acknowledgements = acknowledgements(self.configuration.synchronous, members.len());
         let mut know = |name: &str, value: String| drop(scope.values.insert(name.to_owned(), value));
         know("node.name", node.name().to_owned());

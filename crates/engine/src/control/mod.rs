@@ -68,10 +68,16 @@ pub fn install(_: &mut dyn FnMut(&str)) -> Result<Installation, InstallError> {
 /// What `doctor` says of it.
 #[must_use]
 pub fn describe() -> Vec<Found> {
-    let found = own_program().map(|(bin, program)| bin.join(program));
-    let path = found.as_ref().map_or_else(|_| PathBuf::new(), Clone::clone);
-    let usable = found.map(|_| env!("CARGO_PKG_VERSION").to_owned()).map_err(|error| error.to_string());
+    let usable = find(None).map_err(|error| error.to_string());
+    let path = usable.as_ref().map_or_else(|_| PathBuf::new(), |found| found.root.clone());
     vec![Found { path, origin: Origin::Itself, usable }]
+}
+
+/// Why another version of it is not to be had.
+#[must_use]
+pub fn has_one_version(wanted: &str) -> InstallError {
+    let seen = format!("\n  it is part of holdfast, and has its version: {}", env!("CARGO_PKG_VERSION"));
+    InstallError::NotFound { wanted: format!("{NAME} {wanted}"), seen }
 }
 
 #[derive(Default)]

@@ -259,6 +259,7 @@ mod tests {
             settings,
             port: 5432,
             max_connections: 2_023,
+            upgrade: None,
             copies: 1,
             places: Vec::new(),
         }

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use crate::installation::{cache_directory, first_usable, newest_first, numbers};
+use crate::installation::{cache_directory, first_usable, newest_first, newest_of, numbers};
 use crate::run_to_end::version_output;
 use crate::{Found, InstallError, Installation, Origin};
 
@@ -107,29 +107,29 @@ pub fn find(explicit: Option<&Path>) -> Result<Installation, InstallError> {
     find_in(&Places::of_this_machine(|name| std::env::var_os(name)), explicit)
 }
 
-/// What an earlier installation left in the cache, if it is usable.
-pub(super) fn installed(cache: &Path) -> Option<Installation> {
+/// What an earlier installation left in the cache, if it is usable; where a version is wanted, of that one.
+pub(super) fn installed(cache: &Path, version: Option<&str>) -> Option<Installation> {
     let places = Places {
         path: Vec::new(),
         versioned: Vec::new(),
         plain: Vec::new(),
         cache: Some(cache.to_path_buf()),
     };
-    find_in(&places, None).ok()
+    match version {
+        None => find_in(&places, None).ok(),
+        Some(wanted) => newest_of(described(&places), wanted),
+    }
 }
 
 /// All that is on this machine, usable or not, best first.
 #[must_use]
 pub fn describe() -> Vec<Found> {
-    let places = Places::of_this_machine(|name| std::env::var_os(name));
-    places
-        .candidates()
-        .into_iter()
-        .map(|(path, origin)| {
-            let usable = examine(&path, origin).map(|installation| installation.version);
-            Found { path, origin, usable }
-        })
-        .collect()
+    described(&Places::of_this_machine(|name| std::env::var_os(name)))
+}
+
+fn described(places: &Places) -> Vec<Found> {
+    let found = |(path, origin): (PathBuf, Origin)| Found { usable: examine(&path, origin), path, origin };
+    places.candidates().into_iter().map(found).collect()
 }
 
 pub(super) fn find_in(places: &Places, explicit: Option<&Path>) -> Result<Installation, InstallError> {

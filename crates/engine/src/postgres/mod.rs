@@ -23,10 +23,12 @@ use std::time::Duration;
 pub(crate) use admin::ask_once;
 pub use admin::{AdminQuery, SocketAdmin};
 pub use find::{describe, find};
-pub use install::install_into;
+pub use install::{install_into, install_version};
 pub use lsn::{Lsn, NotAnLsn};
 
 use crate::Killed;
+use crate::installation::numbers;
+use crate::releases::Releases;
 use crate::{
     Cluster, Command, Configuration, Endpoint, Engine, EngineError, Finished, Installation, Isolation, Node,
     ProcessId, Promotion, Rejoined, Roles,
@@ -45,7 +47,7 @@ const LOG: &str = "postgres";
 
 /// The PostgreSQL engine over one installation, and the one cluster it runs.
 pub struct Postgres {
-    installation: Installation,
+    releases: Releases,
     configuration: Configuration,
     admin: Box<dyn AdminQuery>,
     state: Mutex<State>,
@@ -68,7 +70,7 @@ struct State {
 
 impl std::fmt::Debug for Postgres {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Postgres").field("installation", &self.installation).finish_non_exhaustive()
+        f.debug_struct("Postgres").field("releases", &self.releases).finish_non_exhaustive()
     }
 }
 
@@ -92,7 +94,8 @@ impl Postgres {
         admin: Box<dyn AdminQuery>,
     ) -> Result<Self, EngineError> {
         configuration::validate(&configuration.settings)?;
-        Ok(Self { installation, configuration, admin, state: Mutex::default() })
+        let releases = Releases::new(installation, configuration.upgrade.clone());
+        Ok(Self { releases, configuration, admin, state: Mutex::default() })
     }
 
     /// The state; each change of it is whole, so that a panic elsewhere while it was locked does no harm.
@@ -100,34 +103,32 @@ impl Postgres {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The environment the installation's programs need.
-    fn environment(&self) -> BTreeMap<String, String> {
+    /// The environment an installation's programs need.
+    fn environment(installation: &Installation) -> BTreeMap<String, String> {
         let mut environment = BTreeMap::from([
             // Messages are read by us and by people who search for them.
             ("LC_ALL".to_owned(), "C".to_owned()),
             ("TZ".to_owned(), "UTC".to_owned()),
-            ("PATH".to_owned(), format!("{}:/usr/bin:/bin", self.installation.bin.display())),
+            ("PATH".to_owned(), format!("{}:/usr/bin:/bin", installation.bin.display())),
         ]);
-        if let Some(path) = &self.installation.library_path {
+        if let Some(path) = &installation.library_path {
             environment.insert("LD_LIBRARY_PATH".to_owned(), path.display().to_string());
         }
         environment
     }
 
-    /// A command of the installation's with the environment its programs need.
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let environment = self.environment();
-        let program = if program.starts_with('/') {
-            PathBuf::from(program)
-        } else {
-            self.installation.bin.join(program)
-        };
+    /// A command of the node's installation with the environment its programs need.
+    fn command(&self, node: &dyn Node, program: &str, arguments: &[&str]) -> Command {
+        let installation = self.releases.of(node.name());
+        let environment = Self::environment(installation);
+        let program =
+            if program.starts_with('/') { PathBuf::from(program) } else { installation.bin.join(program) };
         Command { program, arguments: arguments.iter().map(|text| (*text).to_owned()).collect(), environment }
     }
 
     /// Runs a program on a node to its end and insists that it succeeds.
     fn run_on(&self, node: &dyn Node, program: &str, arguments: &[&str]) -> Result<Finished, EngineError> {
-        let finished = node.run(&self.command(program, arguments))?;
+        let finished = node.run(&self.command(node, program, arguments))?;
         if finished.status.success() {
             return Ok(finished);
         }
@@ -230,7 +231,7 @@ impl Engine for Postgres {
     }
 
     fn version(&self) -> String {
-        self.installation.version.clone()
+        self.releases.first().version.clone()
     }
 
     fn follows_links(&self) -> bool {
@@ -255,7 +256,7 @@ impl Engine for Postgres {
         let mut words = configuration::in_words(&self.configuration);
         words.insert("isolation".to_owned(), self.isolation().name().to_owned());
         // How it was found is known outside the lab alone, and stands beside this as `found`.
-        words.insert("installation".to_owned(), self.installation.bin.display().to_string());
+        words.insert("installation".to_owned(), self.releases.first().bin.display().to_string());
         words
     }
 
@@ -270,7 +271,8 @@ impl Engine for Postgres {
     }
 
     fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String> {
-        let mut environment = self.environment();
+        let installation = on.map_or(self.releases.first(), |node| self.releases.of(node.name()));
+        let mut environment = Self::environment(installation);
         let mut put = |name: &str, value: String| environment.insert(name.to_owned(), value);
         put("PGPORT", self.configuration.port.to_string());
         put("PGUSER", configuration::USER.to_owned());
@@ -314,6 +316,10 @@ impl Engine for Postgres {
         self.await_ready(node, timeout)
     }
 
+    fn upgrade(&self, node: &dyn Node) -> Result<(), EngineError> {
+        self.releases.upgrade(node)
+    }
+
     fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
         self.shut_down(node, timeout)
     }
@@ -336,6 +342,17 @@ impl Engine for Postgres {
     }
 }
 
+/// Why data of one version cannot be gone on with under another. "Upgrading a PostgreSQL Cluster" in its documentation: only the
+/// major version counts.
+#[must_use]
+pub fn cannot_be_upgraded(from: &str, to: &str) -> Option<String> {
+    let major = |version: &str| numbers(version).first().copied();
+    (major(from) != major(to)).then(|| {
+        "the data of one major version cannot be read by another; name a minor version of the same one"
+            .to_owned()
+    })
+}
+
 fn file_error(node: &dyn Node, path: &str, source: std::io::Error) -> EngineError {
     EngineError::File { node: node.name().to_owned(), path: PathBuf::from(path), source }
 }
@@ -351,4 +368,16 @@ fn unexpected(node: &dyn Node, sql: &str, rows: &admin::Rows) -> EngineError {
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines.get(lines.len().saturating_sub(count)..).unwrap_or_default().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_minor_version_can_follow() {
+        assert_eq!(cannot_be_upgraded("15.18", "15.20"), None);
+        assert_eq!(cannot_be_upgraded("18.6", "18beta1"), None);
+        assert!(cannot_be_upgraded("15.18", "16.1").is_some_and(|why| why.contains("major version")));
+    }
 }

@@ -47,7 +47,7 @@ impl Postgres {
         self.clear_stale_locks(node)?;
         let boot = node.boot();
         // The server reads its one configuration file, which includes ours; there is no pg_ctl in between.
-        let process = node.spawn(&self.command("postgres", &["-D", &Self::data(node)]), LOG)?;
+        let process = node.spawn(&self.command(node, "postgres", &["-D", &Self::data(node)]), LOG)?;
         self.state().processes.insert(node.name().to_owned(), (boot, process));
         Ok(())
     }

@@ -124,7 +124,7 @@ impl Postgres {
         let source = format!("{source} dbname={}", super::configuration::DATABASE);
         let data = Self::data(node);
         let arguments = ["-D", &data, "--source-server", &source, "--no-sync"];
-        let finished = node.run(&self.command("pg_rewind", &arguments))?;
+        let finished = node.run(&self.command(node, "pg_rewind", &arguments))?;
         let said = format!("{}\n{}", finished.stdout, finished.stderr);
         if !finished.status.success() {
             notes.push(format!("pg_rewind ended with {}: {}", finished.status, last_lines(&said, 3)));

@@ -16,6 +16,7 @@ pub fn configuration(settings: &[(&str, &str)]) -> Configuration {
         settings: settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         port: 0,
         max_connections: 200,
+        upgrade: None,
         copies: 1,
         places: Vec::new(),
     }

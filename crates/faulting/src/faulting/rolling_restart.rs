@@ -1,5 +1,5 @@
-//! Rolling restarts: the database is restarted on one node after the other. What a look must see of each node is in
-//! `process_looks`.
+//! Rolling restarts and upgrades: the database is restarted on one node after the other, with the same programs or with others.
+//! What a look must see of each node is in `process_looks`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use history::{FaultId, Receipt, Verdict};
 use platform::{Datacentre, Platform};
-use scenario::{Fault, RestartOrder, RollingRestart, node_name};
+use scenario::{Fault, RestartOrder, RollingRestart, RollingUpgrade, node_name};
 
 use super::processes::ANSWER_AFTER;
 use super::{Faulting, StandingFault, lock};
-use crate::process_looks::{Onlooker, restarted_in_order};
+use crate::process_looks::{Onlooker, Upgrade, restarted_in_order};
 
 /// How often it is asked whether all nodes answer.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -41,14 +41,35 @@ struct Round {
     /// and these are they.
     left_out: Vec<String>,
     prevented: bool,
+    /// To what each is upgraded, where it is.
+    upgrade: Option<Arc<Upgrade>>,
     action: RollingRestart,
     hurry: Arc<AtomicBool>,
 }
 
 impl Faulting {
+    /// Upgrades the database on one node after the other.
+    pub(super) fn strike_rolling_upgrade(&mut self, number: FaultId, fault: &Fault, action: &RollingUpgrade) {
+        let Some(upgrade) = self.upgrade.clone() else {
+            let record = self.record(fault, action.to.written().to_owned());
+            self.enter(number, &record);
+            let evidence = vec!["the run has no other version of the database".to_owned()];
+            let receipt = Receipt { verdict: Verdict::Fail, evidence };
+            return self.teller()(number, None, receipt);
+        };
+        self.strike_rolling_restart(number, fault, (&action.restart, Some(upgrade)));
+    }
+
     /// Restarts the database on one node after the other.
-    pub(super) fn strike_rolling_restart(&mut self, number: FaultId, fault: &Fault, action: &RollingRestart) {
-        let mut record = self.record(fault, action.order.word().to_owned());
+    pub(super) fn strike_rolling_restart(
+        &mut self,
+        number: FaultId,
+        fault: &Fault,
+        (action, upgrade): (&RollingRestart, Option<Arc<Upgrade>>),
+    ) {
+        let target =
+            upgrade.as_ref().map(|upgrade| format!("{}, {}", upgrade.in_words(), action.order.word()));
+        let mut record = self.record(fault, target.unwrap_or_else(|| action.order.word().to_owned()));
         let onlookers = self.onlookers();
         let vms: Vec<usize> = onlookers.iter().map(|onlooker| onlooker.number).collect();
         record.hits = vms.iter().map(|vm| host_name(&self.datacentre, *vm)).collect();
@@ -66,6 +87,7 @@ impl Faulting {
             onlookers,
             left_out,
             prevented: self.prevented,
+            upgrade,
             action: action.clone(),
             hurry: hurry.clone(),
         };
@@ -140,7 +162,10 @@ impl Round {
         let over = Arc::<AtomicBool>::default();
         if !self.prevented {
             self.platform.processes_struck(onlooker.number, over.clone());
-            self.platform.restart_processes(onlooker.number, None);
+            match self.upgrade {
+                Some(_) => self.platform.upgrade_processes(onlooker.number),
+                None => self.platform.restart_processes(onlooker.number, None),
+            }
         }
         let ended = match before.targets.is_empty() {
             true => {
@@ -152,7 +177,12 @@ impl Round {
         if let Some(tell) = first_ended.take() {
             tell(ended.clone());
         }
-        let back = onlooker.look_at_return(&before, ANSWER_AFTER);
+        let mut back = onlooker.look_at_return(&before, ANSWER_AFTER);
+        if let Some(upgrade) = self.upgrade.as_ref().filter(|_| back.verdict == Verdict::Pass) {
+            let release = onlooker.look_at_release(&before, upgrade);
+            back.verdict = back.verdict.and(release.verdict);
+            back.evidence.extend(release.evidence);
+        }
         over.store(true, Ordering::Release);
         (ended, back)
     }

@@ -175,7 +175,7 @@ fn depends_on_leader(action: &FaultAction) -> bool {
             ClockTarget::All => false,
         },
         FaultAction::Migrate(action) => of(action.node),
-        FaultAction::RollingRestart(_) | FaultAction::External(_) => false,
+        FaultAction::RollingRestart(_) | FaultAction::RollingUpgrade(_) | FaultAction::External(_) => false,
     }
 }
 

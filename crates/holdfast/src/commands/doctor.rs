@@ -28,9 +28,10 @@ pub fn doctor() -> Result<Exit, Exit> {
         let found = engine.describe();
         for place in &found {
             match &place.usable {
-                Ok(version) => printed!(
-                    "ok       {} {version}: {} ({})",
+                Ok(found) => printed!(
+                    "ok       {} {}: {} ({})",
                     engine.name,
+                    found.version,
                     place.path.display(),
                     place.origin
                 ),

@@ -132,6 +132,9 @@ fn refusal(error: LaunchError) -> Exit {
         | LaunchError::EngineFile(_)
         | LaunchError::Capture(_)
         | LaunchError::NeedsLab { .. }
+        | LaunchError::UpgradeOfAnImage { .. }
+        | LaunchError::UpgradeToTheSame { .. }
+        | LaunchError::Upgrade { .. }
         | LaunchError::NotPermitted(_) => Exit::wrong(error),
         LaunchError::Lab { part, why, run_directory } => {
             // What was recorded until then may still be worth a report; when it is not, the failure is what counts.
@@ -199,7 +202,7 @@ mod tests {
         for folder in ["/opt/pg-15/bin", "/opt/pg #15", "/opt/a: b", "/opt/{a}", "/opt/\"é\"\\ "] {
             let set = [("database.path".to_owned(), as_value(folder))];
             let scenario = scenario::parse(&source, &set).expect(folder);
-            assert_eq!(scenario.database.path.as_deref(), Some(folder));
+            assert_eq!(scenario.database.release, Some(scenario::Release::Folder(folder.to_owned())));
         }
     }
 }

@@ -46,6 +46,7 @@ mod survival;
 mod time_line;
 mod traces;
 mod turns;
+mod upgrades;
 mod verdicts;
 mod verify;
 mod vigil;

@@ -37,6 +37,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("redis", "redis.rs"),
     ("repmgr", "repmgr.rs"),
     ("repmgr-split-brain", "repmgr.rs"),
+    ("rolling-upgrade", "upgrades.rs"),
     ("script", "workloads.rs"),
     ("survival-control", "survival.rs"),
     ("survival-mirrored", "survival.rs"),

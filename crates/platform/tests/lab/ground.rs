@@ -132,24 +132,24 @@ impl Ground {
 
     /// The same with a clock of its own, where one is given.
     pub fn boot_by(&self, name: &str, number: u8, clock: Option<Arc<NodeClock>>) -> (Node, PortId) {
-        self.boot_of((name, number), clock, None, None)
+        self.boot_of((name, number), clock, Vec::new(), None)
     }
 
     /// The same with programs that it is shown.
     pub fn boot_on(&self, name: &str, number: u8, programs: ShownPrograms) -> (Node, PortId) {
-        self.boot_of((name, number), None, Some(programs), None)
+        self.boot_of((name, number), None, vec![programs], None)
     }
 
     /// The same as a whole machine, whose processes are root.
     pub fn boot_whole(&self, name: &str, number: u8, machine: WholeMachine) -> (Node, PortId) {
-        self.boot_of((name, number), None, None, Some(machine))
+        self.boot_of((name, number), None, Vec::new(), Some(machine))
     }
 
     fn boot_of(
         &self,
         (name, number): (&str, u8),
         clock: Option<Arc<NodeClock>>,
-        programs: Option<ShownPrograms>,
+        programs: Vec<ShownPrograms>,
         whole_machine: Option<WholeMachine>,
     ) -> (Node, PortId) {
         let folder = |kind: &str| {

@@ -25,6 +25,38 @@ pub enum LaunchError {
     /// The database is not there and cannot be installed.
     #[error("database: {0}")]
     Install(#[from] engine::InstallError),
+    /// An image is a whole system, and nodes cannot change that while they have power.
+    #[error(
+        "database: {engine} comes as an image, and nodes with an image cannot be upgraded; name folders of programs (`database.path`, `to`)"
+    )]
+    UpgradeOfAnImage {
+        /// The engine.
+        engine: &'static str,
+    },
+    /// There is nothing new in what nodes are upgraded to.
+    #[error(
+        "database: the rolling upgrade would change nothing: {engine} {version} in {folder} is what the run begins with; name another `to`, or begin with an older one (`database.version`)"
+    )]
+    UpgradeToTheSame {
+        /// The engine.
+        engine: &'static str,
+        /// The version.
+        version: String,
+        /// Where it is.
+        folder: PathBuf,
+    },
+    /// One version cannot follow the other.
+    #[error("database: {engine} {from} cannot be upgraded to {to}: {why}")]
+    Upgrade {
+        /// The engine.
+        engine: &'static str,
+        /// What the run begins with.
+        from: String,
+        /// What it is upgraded to.
+        to: String,
+        /// Why not.
+        why: String,
+    },
     /// The engine is unknown.
     #[error("database: {0}")]
     Engine(#[from] engine::EngineError),

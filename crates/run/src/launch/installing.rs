@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use engine::client_program::install_driver;
 use engine::installation::cache_directory;
 use engine::{Installation, Origin};
-use scenario::Scenario;
+use lab::protocol::{PROGRAMS, UPGRADE};
+use scenario::{Release, Scenario};
 
 use super::error::LaunchError;
 use super::options::Show;
@@ -15,15 +16,62 @@ pub(super) fn installation(
     scenario: &Scenario,
     show: &mut dyn FnMut(Show<'_>),
 ) -> Result<InstallationOrders, LaunchError> {
-    let engine = engine::registry::of(scenario.database.engine)?;
-    let explicit = scenario.database.path.as_deref().map(Path::new);
-    let found = match engine.find(explicit) {
-        Ok(found) => found,
-        Err(error) if explicit.is_some() => return Err(error.into()),
-        Err(_) => engine.install(&mut |step| show(Show::Step(step)))?,
+    let found = match &scenario.database.release {
+        Some(release) => of_release(scenario, release, show)?,
+        None => {
+            let engine = engine::registry::of(scenario.database.engine)?;
+            match engine.find(None) {
+                Ok(found) => found,
+                Err(_) => engine.install(&mut |step| show(Show::Step(step)))?,
+            }
+        }
     };
-    show(Show::Step(&format!("{} {} {}", engine.name, found.version, found.origin)));
-    let orders = orders_for(found);
+    show(Show::Step(&format!("{} {} {}", scenario.database.engine.name, found.version, found.origin)));
+    readable(orders_for(found, PROGRAMS))
+}
+
+/// What the schedule upgrades nodes to.
+pub(super) fn upgrade(
+    scenario: &Scenario,
+    begins_with: &InstallationOrders,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<Option<InstallationOrders>, LaunchError> {
+    let Some(release) = scenario.upgrade_to() else { return Ok(None) };
+    let found = of_release(scenario, release, show)?;
+    let name = scenario.database.engine.name;
+    show(Show::Step(&format!("{name} {} {}, to upgrade to", found.version, found.origin)));
+    let orders = readable(orders_for(found, UPGRADE))?;
+    if begins_with.system.is_some() || orders.system.is_some() {
+        return Err(LaunchError::UpgradeOfAnImage { engine: name });
+    }
+    if orders.programs == begins_with.programs && orders.bin == begins_with.bin {
+        let (version, folder) = (orders.version, orders.bin);
+        return Err(LaunchError::UpgradeToTheSame { engine: name, version, folder });
+    }
+    if let Some(why) = engine::registry::of(scenario.database.engine)?
+        .cannot_be_upgraded(&begins_with.version, &orders.version)
+    {
+        let (from, to) = (begins_with.version.clone(), orders.version);
+        return Err(LaunchError::Upgrade { engine: name, from, to, why });
+    }
+    Ok(Some(orders))
+}
+
+/// The installation that a scenario names: a folder and nothing else, or a version.
+fn of_release(
+    scenario: &Scenario,
+    release: &Release,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<Installation, LaunchError> {
+    let engine = engine::registry::of(scenario.database.engine)?;
+    Ok(match release {
+        Release::Folder(folder) => engine.find(Some(Path::new(folder)))?,
+        Release::Version(version) => engine.of_version(version, &mut |step| show(Show::Step(step)))?,
+    })
+}
+
+/// Refuses what would show nodes more than a database.
+fn readable(orders: InstallationOrders) -> Result<InstallationOrders, LaunchError> {
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
     if orders.shows_to_nodes(Path::new("/")) || home.is_some_and(|home| orders.shows_to_nodes(&home)) {
         let why = "nodes can read the whole folder of the database, and this folder contains your home: move the database into a separate folder";
@@ -43,10 +91,11 @@ pub(super) fn driver(
     Ok(install_driver(program, &cache, &mut |step| show(Show::Step(step)))?)
 }
 
-pub(super) fn orders_for(found: Installation) -> InstallationOrders {
+/// `folder` is where nodes find it, if they cannot where it lies.
+pub(super) fn orders_for(found: Installation, folder: &str) -> InstallationOrders {
     // A cache lies in a home directory, which the node's user, another than ours when we are root, cannot enter; so may
     // this program itself.
-    let shown = matches!(found.origin, Origin::Cache | Origin::Installed | Origin::Itself);
+    let is_shown = matches!(found.origin, Origin::Cache | Origin::Installed | Origin::Itself);
     InstallationOrders {
         bin: found.bin,
         version: found.version,
@@ -55,6 +104,6 @@ pub(super) fn orders_for(found: Installation) -> InstallationOrders {
         root: found.root,
         programs: found.programs,
         system: found.system,
-        shown,
+        shown_at: is_shown.then(|| PathBuf::from(folder)),
     }
 }

@@ -47,6 +47,9 @@ pub(super) fn facts(
     engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover, leadership));
     engine_settings.insert("isolation".to_owned(), engine.isolation().name().to_owned());
     engine_settings.insert("found".to_owned(), orders.installation.origin.clone());
+    if let Some(upgrade) = &orders.upgrade {
+        engine_settings.insert("upgraded to".to_owned(), format!("{} ({})", upgrade.version, upgrade.origin));
+    }
     let mut machine: BTreeMap<String, String> = orders.machine.clone();
     machine.insert(
         "cpu_limit".to_owned(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::{Configuration, Engine, EngineError, Installation, Origin};
-use lab::protocol::PROGRAMS;
+use faulting::{InstalledFiles, Upgrade};
 use scenario::{Scenario, Synchronous};
 
 use crate::orders::{InstallationOrders, Orders};
@@ -22,6 +22,7 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
         copies: scenario.database.copies,
         places: scenario.database.nodes.iter().map(|host| place(&scenario.site.hosts[*host])).collect(),
         max_connections: scenario.max_connections(),
+        upgrade: orders.upgrade.as_ref().map(as_nodes_see),
     };
     let opened = engine::registry::of(scenario.database.engine)?
         .open(as_nodes_see(&orders.installation), configuration)?;
@@ -38,12 +39,18 @@ fn place(host: &scenario::Host) -> engine::NodePlace {
     }
 }
 
+/// What the schedule upgrades nodes to, where it does, as it lies outside.
+pub(crate) fn upgrade(orders: &Orders) -> Option<Upgrade> {
+    let files = |of: &InstallationOrders| InstalledFiles::of(&of.version, &of.programs, &of.bin, &of.root);
+    Some(Upgrade::new(files(&orders.installation), files(orders.upgrade.as_ref()?)))
+}
+
 /// The installation under the path by which nodes reach it.
 fn as_nodes_see(orders: &InstallationOrders) -> Installation {
     let base = if orders.is_one_program() { &orders.bin } else { &orders.root };
     let seen = |path: &Path| match path.strip_prefix(base) {
-        Ok(inside) if orders.shown => Path::new(PROGRAMS).join(inside),
-        _ => path.to_owned(),
+        Ok(inside) => orders.shown_at.as_ref().map_or_else(|| path.to_owned(), |at| at.join(inside)),
+        Err(_) => path.to_owned(),
     };
     Installation {
         bin: seen(&orders.bin),

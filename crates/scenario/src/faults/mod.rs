@@ -19,6 +19,7 @@ mod pressure;
 mod process;
 pub(crate) mod receipts;
 mod rolling_restart;
+mod rolling_upgrade;
 mod targets;
 
 use std::time::Duration;
@@ -113,6 +114,7 @@ kinds! {
     Disk(DiskFault) in disk: "A disk goes wrong.";
     Process(ProcessFault) in process: "Something is done to the processes of a node.";
     RollingRestart(RollingRestart) in rolling_restart: "The database is restarted on one node after the other.";
+    RollingUpgrade(RollingUpgrade) in rolling_upgrade: "The database is upgraded on one node after the other.";
     Pressure(PressureFault) in pressure: "A node gets less of what it runs on.";
     ClockJump(ClockFault) in clock_jump: "A node's clock is set.";
     ClockDrift(ClockFault) in clock_drift: "A node's clock runs a little too fast or too slowly.";

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::targets::Surroundings;
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
-use crate::decode::Decoder;
-use crate::language::{Fields, Shape, optional, plain};
+use crate::decode::{Decoder, Record};
+use crate::language::{Field, Fields, Shape, optional, plain};
 use crate::rejection::{Findings, Spot};
 use crate::tree::Entry;
 use crate::units::format_duration;
@@ -33,23 +33,23 @@ pub(super) const KIND: FaultKind = FaultKind {
 };
 
 /// In which order nodes may be restarted.
-static ORDERS: &[&str] = &["leader-last", "leader-first", "by-name"];
+pub(super) static ORDERS: &[&str] = &["leader-last", "leader-first", "by-name"];
 
-static ROLLING_RESTART: Fields = plain(
-    "a rolling restart",
-    &[
-        optional(
-            "order",
-            Shape::Word(ORDERS),
-            "leader-last (default; the leader at that moment), leader-first, by-name (n1, n2, ...)",
-        ),
-        optional(
-            "pause",
-            Shape::Duration,
-            "pause after a node answers again and before the next one is stopped, so that it can catch up; default 2s",
-        ),
-    ],
+/// The key that says which node follows which.
+pub(super) const ORDER: Field = optional(
+    "order",
+    Shape::Word(ORDERS),
+    "leader-last (default; the leader at that moment), leader-first, by-name (n1, n2, ...)",
 );
+
+/// The key that says how long is waited between two nodes.
+pub(super) const PAUSE_KEY: Field = optional(
+    "pause",
+    Shape::Duration,
+    "pause after a node answers again and before the next one is stopped, so that it can catch up; default 2s",
+);
+
+static ROLLING_RESTART: Fields = plain("a rolling restart", &[ORDER, PAUSE_KEY]);
 
 /// The database is restarted on one node after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -106,19 +106,26 @@ struct Document(RollingRestart);
 
 fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
     let record = decoder.record(&entry.value, &ROLLING_RESTART)?;
-    let order = match record.get("order") {
-        None => RestartOrder::LeaderLast,
-        Some(node) => match decoder.word(node, "order", ORDERS)?.value {
-            "leader-last" => RestartOrder::LeaderLast,
-            "leader-first" => RestartOrder::LeaderFirst,
-            _ => RestartOrder::ByName,
-        },
-    };
-    let pause = match record.get("pause") {
-        None => PAUSE,
-        Some(node) => decoder.duration(node, "`pause`", "s")?.value,
-    };
-    Some(Box::new(Document(RollingRestart { order, pause })))
+    Some(Box::new(Document(RollingRestart::read(&record, decoder)?)))
+}
+
+impl RollingRestart {
+    /// From the keys that say how, among others.
+    pub(super) fn read(record: &Record<'_>, decoder: &mut Decoder) -> Option<RollingRestart> {
+        let order = match record.get(ORDER.name) {
+            None => RestartOrder::LeaderLast,
+            Some(node) => match decoder.word(node, "order", ORDERS)?.value {
+                "leader-last" => RestartOrder::LeaderLast,
+                "leader-first" => RestartOrder::LeaderFirst,
+                _ => RestartOrder::ByName,
+            },
+        };
+        let pause = match record.get(PAUSE_KEY.name) {
+            None => PAUSE,
+            Some(node) => decoder.duration(node, "`pause`", "s")?.value,
+        };
+        Some(RollingRestart { order, pause })
+    }
 }
 
 impl Written for Document {

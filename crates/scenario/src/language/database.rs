@@ -25,6 +25,12 @@ pub(crate) static DATABASE: Fields = plain(
             Shape::Text,
             "absolute path of the folder with the database's programs; by default Holdfast searches for it",
         ),
+        optional(
+            "version",
+            Shape::Text,
+            "the numbers that the database's version begins with, such as 3.4: the newest found that has them, or else \
+             installed; not with `path`",
+        ),
         required(
             "nodes",
             Shape::Either(&[

@@ -18,6 +18,8 @@ use std::time::Duration;
 use capabilities::Capabilities;
 use serde::{Serialize, Serializer};
 
+use crate::release::Release;
+
 pub use cluster::{Agent, AgentLost, Cluster, Kubernetes, Member, MemberReach, PodAgents, RoleLabel};
 pub use disks::{DiskSync, Disks};
 pub use expectation::{Comparison, Expectation, Within};
@@ -46,8 +48,8 @@ pub struct Database {
     /// The engine.
     #[serde(serialize_with = "by_name")]
     pub engine: &'static Capabilities,
-    /// An explicit path of the database's `bin` folder.
-    pub path: Option<String>,
+    /// Which programs of it, where that is not left to the search.
+    pub release: Option<Release>,
     /// Index into [`Site::hosts`] for each node `n1`, `n2` ...; the first is the initial leader.
     pub nodes: Vec<usize>,
     /// Which acknowledgements a commit waits for.

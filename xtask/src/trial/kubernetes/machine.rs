@@ -82,11 +82,11 @@ impl Machine {
             making: None,
             sockets: folder(PathBuf::from(supervisor::SOCKETS_FOLDER).join(&plan.name), NODE_USER)?,
             logs: folder(plan.run_directory.join("logs").join(&plan.name), 0)?,
-            programs: Some(ShownPrograms {
+            programs: vec![ShownPrograms {
                 outside: plan.programs.root().to_owned(),
                 inside: PathBuf::from(PROGRAMS),
                 system: None,
-            }),
+            }],
             clock: None,
             groups: Vec::new(),
             follows_links: true,

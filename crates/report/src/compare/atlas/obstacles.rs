@@ -66,8 +66,8 @@ pub(in crate::compare) struct Obstacles {
 const OF_ALL: [&str; 6] =
     ["database", "site.storage_classes", "site.disks", "site.links", "site.edges", "site.network"];
 /// Settings among them that say where something is, or what is foreseen.
-const NOT_OF_ALL: [&str; 4] =
-    ["database.nodes", "database.path", "database.interference", "database.platform"];
+const NOT_OF_ALL: [&str; 5] =
+    ["database.nodes", "database.path", "database.version", "database.interference", "database.platform"];
 /// The last words of settings of loads that do not matter.
 const NOT_OF_LOADS: [&str; 2] = ["from", "name"];
 /// Whom a fault strikes, which its likeness says, and when.
