@@ -230,6 +230,7 @@ mod tests {
         name: "postgres",
         title: "PostgreSQL",
         ways: &[],
+        version: None,
         programs_in: &|tree| Some(tree.join("bin")).filter(|bin| bin.is_dir()),
         examine: &|_, _| Err("not looked at".to_owned()),
         installed: &nothing,

@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn installed(file: &EngineFile, cache: &Path) -> Result<Installation, InstallError> {
-        find::install_into(file, cache, &mut |_| {})
+        find::install_into(file, None, cache, &mut |_| {})
     }
 
     #[test]

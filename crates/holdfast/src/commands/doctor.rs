@@ -103,9 +103,9 @@ fn what_a_scenario_may_do() {
         "  may      use all processors (but for `cpus`), all memory, and all room where the run directory is"
     );
     printed!(
-        "  may      have holdfast run, as you, the database that `database.path` or an engine file names, once,"
+        "  may      have holdfast run, as you, the database that `database.path`, an upgrade or an engine file names,"
     );
-    printed!("           for its version; and pip or apt, where the database is missing");
+    printed!("           once, for its version; and pip or apt, where the database is missing");
     printed!(
         "  may not  write anything but its volumes, see homes, the run directory or sockets, open a device but"
     );

@@ -16,7 +16,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     name: "rolling-upgrade",
     noun: "rolling upgrade",
     summary: "the database is upgraded node by node, the leader last",
-    meaning: "the database is shut down on every node that has power, one after the other, and started with programs of another version on the data that are there. The next node follows as in a rolling restart. Which version may follow which is the database's business; PostgreSQL takes another minor version only. A node keeps its new programs for the rest of the run. Evidence: on each node the old processes ended, new ones answered, and the database's processes run from the folder of the new programs",
+    meaning: "the database is shut down on every node that has power, one after the other, and started with programs of another version on the data that are there. The next node follows as in a rolling restart. A version is found on the machine, or else installed. Which version may follow which is the database's business; PostgreSQL takes another minor version only. A node keeps its new programs for the rest of the run. Evidence: on each node the old processes ended, new ones answered, and the database's processes run from the folder of the new programs",
     examples: &[
         "- { rolling-upgrade: { to: \"3.5\" }, at: 1s }",
         "- { rolling-upgrade: { to: /opt/etcd-3.5/bin, order: leader-first, pause: 5s } }",
@@ -35,8 +35,7 @@ static ROLLING_UPGRADE: Fields = plain(
         required(
             "to",
             Shape::Text,
-            "the numbers that the new version begins with, such as 3.5 (found on the machine, or else installed); or the \
-             absolute path of the folder with its programs",
+            "the numbers that the new version begins with, such as 3.5, or the absolute path of the folder with its programs",
         ),
         ORDER,
         PAUSE_KEY,
