@@ -90,15 +90,23 @@ fn one_program_of_several() -> Value {
     json!({
         "name": "programs",
         "site": { "regions": { "dc1": { "zones": { "a": { "hosts": 1 } } } } },
-        "database": { "engine": "patroni", "nodes": 1 },
+        "database": { "engine": "patroni", "version": "3.0", "nodes": 1 },
         "loads": [{ "workload": "ledger", "clients": 1 }],
         "schedule": [{ "phase": "baseline", "for": "5s" },
             { "phase": "fault", "for": "5s", "faults": [{ "process": { "of": "n1", "how": "restart", "only": "etcd" } }] }]
     })
 }
 
-/// Every example of every kind of fault.
-fn every_example() -> Value {
+/// Every example of every kind of fault. A run has one upgrade: the others of its examples stand in scenarios of their own.
+fn every_example() -> Vec<Value> {
+    let (upgrades, faults): (Vec<Value>, Vec<Value>) = examples(|kind| kind != EXTERNAL)
+        .into_iter()
+        .partition(|fault| fault.get("rolling-upgrade").is_some());
+    let alone = upgrades.into_iter().map(|upgrade| with_faults(vec![upgrade]));
+    std::iter::once(with_faults(faults)).chain(alone).collect()
+}
+
+fn with_faults(faults: Vec<Value>) -> Value {
     json!({
         "name": "examples",
         "site": {
@@ -111,7 +119,7 @@ fn every_example() -> Value {
         "database": { "engine": "postgres", "nodes": 3 },
         "loads": [{ "workload": "ledger", "clients": 1, "from": "dc1" }],
         "schedule": [{ "phase": "baseline", "for": "5s" },
-            { "phase": "fault", "for": "40s", "faults": examples(|kind| kind != EXTERNAL) }]
+            { "phase": "fault", "for": "40s", "faults": faults }]
     })
 }
 
@@ -232,7 +240,7 @@ fn site() -> Value {
 }
 
 /// Between them these hold every key of the language.
-fn full() -> [Value; 10] {
+fn full() -> Vec<Value> {
     let expect: Map<String, Value> = scenario::quantity::QUANTITIES
         .iter()
         .map(|entry| (entry.name.to_owned(), json!(entry.example)))
@@ -277,18 +285,10 @@ fn full() -> [Value; 10] {
     let third = without_a_database(&second);
     let (programs, cluster) = (one_program_of_several(), on_a_cluster());
     let (pods, named) = (in_pods(), in_pods_by_name());
-    [
-        first,
-        second,
-        third,
-        over_a_matrix(),
-        with_consistency(),
-        programs,
-        every_example(),
-        cluster,
-        pods,
-        named,
-    ]
+    let mut all =
+        vec![first, second, third, over_a_matrix(), with_consistency(), programs, cluster, pods, named];
+    all.extend(every_example());
+    all
 }
 
 /// The same with the other of keys that exclude each other.
