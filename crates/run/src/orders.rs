@@ -54,6 +54,15 @@ pub struct Orders {
     pub volumes: VolumeOrders,
 }
 
+impl Orders {
+    /// The programs that nodes are shown: those they begin with, and those they are upgraded to.
+    #[must_use]
+    pub fn shown_to_nodes(&self) -> Vec<ShownPrograms> {
+        let both = [Some(&self.installation), self.upgrade.as_ref()];
+        both.into_iter().filter_map(|programs| programs?.shown_to_nodes()).collect()
+    }
+}
+
 /// What the nodes' volumes begin with, and what becomes of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -130,10 +130,7 @@ fn bring_up(
     let settings = BuildSettings {
         folders: directory.node_folders(),
         users_mapped,
-        programs: [Some(&orders.installation), orders.upgrade.as_ref()]
-            .into_iter()
-            .filter_map(|programs| programs?.shown_to_nodes())
-            .collect(),
+        programs: orders.shown_to_nodes(),
         follows_links: engine.follows_links(),
         cpu_groups: cpu_groups.clone(),
         memory_groups: memory_groups(scenario, orders, cpu_groups.as_deref(), chronicle),

@@ -132,9 +132,8 @@ pub(crate) fn resolve(
     let mut phases = Vec::new();
     let mut fault_count = 0;
     let mut strikes: Vec<Strike> = Vec::new();
-    let mut begin = Duration::ZERO;
-    let mut baseline_over = false;
-    let mut first_upgrade = None;
+    let (mut begin, mut baseline_over) = (Duration::ZERO, false);
+    let mut upgrades = Upgrades::default();
     let all = OfAllFaults::of(
         documents.iter().flat_map(|phase| &phase.faults).filter_map(FaultDocument::conditions),
     );
@@ -165,9 +164,7 @@ pub(crate) fn resolve(
                         findings,
                     );
                 }
-                if let FaultAction::RollingUpgrade(_) = action {
-                    upgrade_once(fault.kind_at, &mut first_upgrade, findings);
-                }
+                upgrades.take(&action, fault.kind_at, findings);
                 faults.push(Fault { action: action.clone(), at, length, flap: fault.flap });
                 fault_count += 1;
                 if fault_count == MOST_FAULTS + 1 {
@@ -184,19 +181,29 @@ pub(crate) fn resolve(
     phases
 }
 
-/// Refuses a second upgrade: a node that has it has nothing to be upgraded to.
-fn upgrade_once(at: Spot, first: &mut Option<Spot>, findings: &mut Findings) {
-    if let Some(earlier) = first.replace(at) {
-        findings.push(Finding {
-            code: "one-too-many",
-            message: "a run has one rolling upgrade".to_owned(),
-            at,
-            label: "another one".to_owned(),
-            help:
-                "remove it, or put it into a scenario of its own whose database begins with the newer version"
+/// Where the run's upgrade stands.
+#[derive(Default)]
+struct Upgrades {
+    first: Option<Spot>,
+}
+
+impl Upgrades {
+    /// Refuses a second one: a node that has it has nothing to be upgraded to.
+    fn take(&mut self, action: &FaultAction, at: Spot, findings: &mut Findings) {
+        if !matches!(action, FaultAction::RollingUpgrade(_)) {
+            return;
+        }
+        if let Some(earlier) = self.first.replace(at) {
+            findings.push(Finding {
+                code: "one-too-many",
+                message: "a run has one rolling upgrade".to_owned(),
+                at,
+                label: "another one".to_owned(),
+                help: "remove it, or put it into a scenario of its own whose database begins with the newer version"
                     .to_owned(),
-            also: (earlier != at).then(|| (earlier, "the first".to_owned())),
-        });
+                also: (earlier != at).then(|| (earlier, "the first".to_owned())),
+            });
+        }
     }
 }
 

@@ -95,7 +95,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: "examples of a unit and of a path, which users name",
     },
     Exception {
-        path: "crates/scenario/src/database.rs",
+        path: "crates/scenario/src/release.rs",
         names: &["postgresql"],
         why: "an example of a path, which users name",
     },

@@ -16,10 +16,10 @@ pub(super) const KIND: FaultKind = FaultKind {
     name: "rolling-upgrade",
     noun: "rolling upgrade",
     summary: "the database is upgraded node by node, the leader last",
-    meaning: "the database is shut down on every node that has power, one after the other, and started with programs of another version on the data that are there. The next node follows as in a rolling restart. A version is found on the machine, or else installed. Which version may follow which is the database's business; PostgreSQL takes another minor version only. A node keeps its new programs for the rest of the run. Evidence: on each node the old processes ended, new ones answered, and the database's processes run from the folder of the new programs",
+    meaning: "the database is shut down on every node that has power, one after the other, and started with programs of another version on the data that are there. The next node follows as in a rolling restart. A version is found on the machine, or else installed. Which version may follow which is the database's business; some take another minor version only, which is refused before the run where it is known. A node keeps its new programs for the rest of the run. Evidence: on each node the old processes ended, new ones answered, and the database's processes run from the folder of the new programs",
     examples: &[
         "- { rolling-upgrade: { to: \"3.5\" }, at: 1s }",
-        "- { rolling-upgrade: { to: /opt/etcd-3.5/bin, order: leader-first, pause: 5s } }",
+        "- { rolling-upgrade: { to: /opt/newer/bin, order: leader-first, pause: 5s } }",
     ],
     story: Story { clause: Clause::Target("the database was upgraded node by node"), nodes: Nodes::On },
     keys: &ROLLING_UPGRADE,
