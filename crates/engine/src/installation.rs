@@ -85,7 +85,7 @@ pub fn cache_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<Pa
         .or_else(|| absolute("XDG_CACHE_HOME").map(|path| path.join("holdfast")))
         .or_else(|| absolute("HOME").map(|path| path.join(".cache/holdfast")))
         .ok_or(InstallError::NoCache)?;
-    trust::check(&cache)?;
+    trust::check_programs(&cache)?;
     Ok(cache)
 }
 

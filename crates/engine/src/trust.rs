@@ -58,6 +58,19 @@ pub fn make_folder(path: &Path) -> Result<(), Untrusted> {
 /// # Errors
 /// What is wrong, and what to do.
 pub fn check(path: &Path) -> Result<(), Untrusted> {
+    check_up_to_root(path, false)
+}
+
+/// The same for a folder of programs that are run. Those above it, too, must belong to one of these: whoever owns a folder can
+/// put another in the place of what is in it.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_programs(path: &Path) -> Result<(), Untrusted> {
+    check_up_to_root(path, true)
+}
+
+fn check_up_to_root(path: &Path, owners_above: bool) -> Result<(), Untrusted> {
     let at = |path: &Path, source| Untrusted::File { path: path.to_owned(), source };
     let path = match fs::canonicalize(path) {
         Ok(path) => path,
@@ -67,8 +80,12 @@ pub fn check(path: &Path) -> Result<(), Untrusted> {
     let caller = Caller::now();
     for folder in path.ancestors() {
         let facts = fs::metadata(folder).map_err(|error| at(folder, error))?;
-        if folder == path && !caller.trusts(facts.uid()) {
-            return Err(Untrusted::Owner { path, owner: facts.uid() });
+        let is_trusted = match folder == path {
+            true => caller.trusts(facts.uid()),
+            false => !owners_above || caller.trusts(facts.uid()) || caller.is_outside(facts.uid()),
+        };
+        if !is_trusted {
+            return Err(Untrusted::Owner { path: folder.to_owned(), owner: facts.uid() });
         }
         let is_above_and_sticky = folder != path && facts.mode() & STICKY != 0;
         if caller.lets_others_write(&facts) && !is_above_and_sticky {
@@ -84,13 +101,24 @@ struct Caller {
     group: u32,
     /// For whom root acts.
     behind: Option<u32>,
+    /// The number that stands for every user outside the user namespace, where the caller is in one of its own: root among them,
+    /// who owns the machine's folders.
+    outside: Option<u32>,
 }
 
 impl Caller {
     fn now() -> Caller {
         let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
         let behind = std::env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
-        Caller { user, group, behind: behind.filter(|_| user == 0) }
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let maps_all = read("/proc/self/uid_map").split_whitespace().eq(["0", "0", "4294967295"]);
+        let outside = read("/proc/sys/kernel/overflowuid").trim().parse().ok().filter(|_| !maps_all);
+        Caller { user, group, behind: behind.filter(|_| user == 0), outside }
+    }
+
+    /// Whether it may be root outside, as far as can be told from inside a user namespace.
+    fn is_outside(&self, user: u32) -> bool {
+        Some(user) == self.outside
     }
 
     fn trusts(&self, user: u32) -> bool {
@@ -170,6 +198,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         std::os::unix::fs::chown(folder.path(), Some(65_534), None).expect("given away");
         assert!(matches!(check(folder.path()), Err(Untrusted::Owner { owner: 65_534, .. })));
+        // Whoever owns the folder above can put another program in the place of what is below.
+        let below = folder.path().join("own");
+        fs::create_dir(&below).expect("a folder");
+        check(&below).expect("results may lie there");
+        match check_programs(&below) {
+            Err(Untrusted::Owner { owner: 65_534, path }) => {
+                assert_eq!(Some(path), folder.path().canonicalize().ok());
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

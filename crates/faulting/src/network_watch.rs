@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fabric::{CountGuard, PairCounters, Path};
+use fabric::{CountGuard, FabricError, PairCounters, Path};
 use history::{FaultId, Receipt, Verdict};
 use paper::RequestedNetwork;
 
@@ -55,7 +55,7 @@ pub(crate) struct Watched {
     /// When it stands.
     pub(crate) stood: Stood,
     /// What the network counts while it stands.
-    pub(crate) counts: Option<CountGuard>,
+    pub(crate) counts: Option<Result<CountGuard, FabricError>>,
     /// When it began to be lifted.
     pub(crate) mended: Mutex<Option<Instant>>,
     /// Whether it has been told that it took effect, or not.
@@ -65,6 +65,9 @@ pub(crate) struct Watched {
     /// What it is to show.
     pub(crate) shown: Shown,
 }
+
+/// What the network counted on each way, or why that is not known.
+pub(crate) type Counted = Result<Vec<PairCounters>, String>;
 
 /// Tells whether a fault took effect; who waits for that waits no more once this is gone.
 pub(crate) struct FirstAnswer(pub(crate) Arc<Watched>);
@@ -187,13 +190,18 @@ impl Watched {
     }
 
     /// What was seen all the time that the fault stood.
-    pub(crate) fn show_stood(&self, until: Instant, counted: Option<&[PairCounters]>) -> Receipt {
+    pub(crate) fn show_stood(&self, until: Instant, counted: Option<&Counted>) -> Receipt {
         std::thread::sleep(self.probing.longest_way() + LATENESS);
         let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
         while !is(&self.is_told) && !is(&self.is_untold) {
             std::thread::sleep(OFTEN);
         }
-        let mut receipt = self.probing.judge(Occasion::Stands(&self.stood), until, counted, false);
+        let pairs = counted.and_then(|counted| counted.as_deref().ok());
+        let mut receipt = self.probing.judge(Occasion::Stands(&self.stood), until, pairs, false);
+        if let Some(Err(why)) = counted {
+            receipt.verdict = receipt.verdict.and(Verdict::Unknown);
+            receipt.evidence.push(format!("the fabric's counters could not be read: {why}"));
+        }
         for sentence in &mut receipt.evidence {
             sentence.insert_str(0, "throughout the fault: ");
         }

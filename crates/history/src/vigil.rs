@@ -103,6 +103,8 @@ pub enum Deed {
         /// The signal's number.
         signal: i32,
     },
+    /// It ended in order, with exit code 0, as a server does when it is told to; the lab had not told it.
+    Ended,
 }
 
 /// Something done to a process of a node that neither the schedule nor the lab did.
@@ -149,6 +151,9 @@ impl fmt::Display for Interference {
                 return write!(formatter, "{program} on {node} crashed (signal {signal})");
             }
             Deed::Killed { signal } => write!(formatter, "{program} on {node} was killed (signal {signal})")?,
+            Deed::Ended => {
+                write!(formatter, "{program} on {node} ended in order (exit code 0) without being asked")?
+            }
         }
         if *expected { formatter.write_str(", which the scenario expects") } else { Ok(()) }
     }

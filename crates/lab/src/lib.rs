@@ -62,7 +62,7 @@ pub use furnishing::{DEVICES, MACHINE_FOLDERS};
 pub use ipv6::has_ipv6;
 pub use kept_connection::KeptConnection;
 pub use memory::NodeMemory;
-pub use node::{Beat, BootPlan, Finished, KilledProcess, Node, NodeError, ProcessId};
+pub use node::{Beat, BootPlan, Finished, Node, NodeError, ProcessId, UnaskedEnd};
 pub use node_clock::NodeClock;
 pub use node_groups::NodeGroups;
 pub use protocol::{StoppedProcess, Strike};

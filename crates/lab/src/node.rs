@@ -96,13 +96,29 @@ pub struct Finished {
     pub stderr: String,
 }
 
-/// A process that a signal ended which the lab had not sent.
+/// A process that ended though the lab had not asked it to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KilledProcess {
+pub struct UnaskedEnd {
     /// Its program.
     pub program: String,
-    /// The signal's number.
-    pub signal: i32,
+    /// The signal's number, where one ended it. None where it ended in order, with exit code 0: a server does that when it is
+    /// told to.
+    pub signal: Option<i32>,
+}
+
+/// What it tells that a process ended so, to which the lab had sent no signal; `lasts` where it was to go on until told to end.
+/// Java catches a signal and exits with 128 and its number. Of those codes only SIGHUP's and SIGTERM's count: programs give
+/// others for defects of their own.
+fn unasked(program: &str, (code, signal): (Option<i32>, Option<i32>), lasts: bool) -> Option<UnaskedEnd> {
+    let signal = match (signal, code) {
+        (Some(signal), _) => Some(signal),
+        (None, Some(0)) if lasts => None,
+        (None, Some(code)) if lasts && [libc::SIGHUP, libc::SIGTERM].contains(&(code - 128)) => {
+            Some(code - 128)
+        }
+        _ => return None,
+    };
+    Some(UnaskedEnd { program: program.to_owned(), signal })
 }
 
 /// An init's sign of life.
@@ -138,11 +154,11 @@ struct Known {
     files_asked: BTreeSet<u64>,
     beats: BTreeMap<u64, Vec<StoppedProcess>>,
     struck: BTreeMap<u64, Vec<i32>>,
-    /// Programs by the number of their process.
-    running: BTreeMap<u64, String>,
+    /// Programs by the number of their process, and whether it is to go on until it is told to end.
+    running: BTreeMap<u64, (String, bool)>,
     /// Processes that the lab has sent a signal.
     signalled: BTreeSet<u64>,
-    killed: Vec<KilledProcess>,
+    unasked_ends: Vec<UnaskedEnd>,
     next: u64,
     off: bool,
 }
@@ -391,10 +407,10 @@ impl Node {
         })
     }
 
-    /// The processes ended by signals that the lab had not sent, since this was asked last.
+    /// The processes that ended though the lab had not asked them to, since this was asked last.
     #[must_use]
-    pub fn take_killed(&self) -> Vec<KilledProcess> {
-        std::mem::take(&mut self.shared.lock().killed)
+    pub fn take_unasked_ends(&self) -> Vec<UnaskedEnd> {
+        std::mem::take(&mut self.shared.lock().unasked_ends)
     }
 
     /// Cuts the power: SIGKILL to the init, on which the kernel kills every process of the node. Returns when they
@@ -426,7 +442,7 @@ impl Node {
             let mut known = self.shared.lock();
             known.next += 1;
             let number = known.next;
-            known.running.insert(number, program.display().to_string());
+            known.running.insert(number, (program.display().to_string(), log.is_some()));
             number
         };
         let request = Request::Spawn {
@@ -540,11 +556,13 @@ fn listen(shared: &Shared, socket: UnixStream) {
                 known.signalled.extend(processes);
                 known.struck.insert(number, pids);
             }
-            Answer::OrphanKilled { program, signal } => known.killed.push(KilledProcess { program, signal }),
+            Answer::OrphanKilled { program, signal } => {
+                known.unasked_ends.push(UnaskedEnd { program, signal: Some(signal) });
+            }
             Answer::Exited { process, code, signal, stdout, stderr } => {
-                let program = known.running.remove(&process).unwrap_or_default();
-                if let Some(signal) = signal.filter(|_| !known.signalled.remove(&process)) {
-                    known.killed.push(KilledProcess { program, signal });
+                let (program, lasts) = known.running.remove(&process).unwrap_or_default();
+                if !known.signalled.remove(&process) {
+                    known.unasked_ends.extend(unasked(&program, (code, signal), lasts));
                 }
                 known.finished.insert(process, Finished { code, signal, stdout, stderr });
             }
@@ -576,4 +594,26 @@ fn wait_with_cpu_time(pid: u32) -> Duration {
         Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
     };
     time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_nobody_asked_for_is_told_by_its_signal_or_its_exit_code() {
+        let check = |code, signal, lasts, expected: Option<Option<i32>>| {
+            let told = unasked("server", (code, signal), lasts);
+            assert_eq!(told.map(|end| end.signal), expected, "{code:?} {signal:?} {lasts}");
+        };
+        check(None, Some(9), true, Some(Some(9)));
+        check(None, Some(9), false, Some(Some(9)));
+        // PostgreSQL and MariaDB, then Java, that are told to end.
+        check(Some(0), None, true, Some(None));
+        check(Some(143), None, true, Some(Some(15)));
+        // A command that has done its work; a server that gives up by itself.
+        check(Some(0), None, false, None);
+        check(Some(1), None, true, None);
+        check(Some(130), None, true, None);
+    }
 }

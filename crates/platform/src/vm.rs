@@ -403,10 +403,10 @@ impl Vm {
         self.boot_now().ok()?.1.beat().ok()
     }
 
-    /// The processes of this boot that signals ended which the lab had not sent, since this was asked last.
+    /// The processes of this boot that ended though the lab had not asked them to, since this was asked last.
     #[must_use]
-    pub fn take_killed(&self) -> Vec<lab::KilledProcess> {
-        self.boot_now().map(|(_, node)| node.take_killed()).unwrap_or_default()
+    pub fn take_unasked_ends(&self) -> Vec<lab::UnaskedEnd> {
+        self.boot_now().map(|(_, node)| node.take_unasked_ends()).unwrap_or_default()
     }
 
     /// How long the lab has been at the oldest request to its volume, or at the oldest work of a component of it, without what

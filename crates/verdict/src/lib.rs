@@ -10,6 +10,7 @@ mod damage;
 mod ended_early;
 mod expectations;
 mod faults;
+mod figures_in_doubt;
 mod load_alone;
 mod loads;
 mod mostly_errors;

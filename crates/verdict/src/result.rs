@@ -8,9 +8,9 @@ use scenario::{Scenario, Takes};
 
 use crate::agents::{Clocks, agents};
 use crate::checks::{Checked, check_all, without_records};
-use crate::ended_early::doubt_figures;
 use crate::expectations;
 use crate::faults::{Lost, fault_results};
+use crate::figures_in_doubt::doubt_figures;
 use crate::loads::load_result;
 use crate::placement::violations_of;
 use crate::reasons::verdict;
@@ -87,7 +87,7 @@ pub fn draw(
     paper::add_predictions(&mut result, scenario, &evidence);
     result.reproduces = paper::reproduced(&result, scenario);
     result.expectations = expectations::judge(scenario, &result, shown.ended_s);
-    doubt_figures(&mut result.expectations, &shown.ended_early);
+    doubt_figures(&mut result);
     let scheduled = scenario.faults().count();
     let interrupted = shown.interrupted.as_deref();
     (result.verdict, result.reasons) = verdict(&result, scheduled, interrupted, unrecorded);

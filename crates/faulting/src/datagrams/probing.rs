@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fabric::{Block, CountGuard, Fabric, PairCounters, Path};
+use fabric::{Block, CountGuard, Fabric, FabricError, PairCounters, Path};
 use history::{Receipt, Verdict};
 use lab::patrol::{Patrol, Probe};
 use paper::RequestedNetwork;
@@ -165,10 +165,12 @@ impl Probing {
     }
 
     /// Counts, from now on, what the network itself does on each way.
-    #[must_use]
-    pub fn count(&self, fabric: &Fabric) -> Option<CountGuard> {
+    ///
+    /// # Errors
+    /// When the fabric's thread is gone, or places cannot be brought back from the kernel's own path.
+    pub fn count(&self, fabric: &Fabric) -> Result<CountGuard, FabricError> {
         let place = |station: usize| -> Path { self.stations[station].path.clone() };
-        fabric.count(self.ways.iter().map(|way| (place(way.from), place(way.to))).collect()).ok()
+        fabric.count(self.ways.iter().map(|way| (place(way.from), place(way.to))).collect())
     }
 
     /// Sends nothing more until it is resumed.

@@ -135,7 +135,7 @@ impl Faulting {
             (_, Some(_)) => Stood::InTurns(Arc::default()),
             _ => Stood::Since(Instant::now()),
         };
-        let counts = fault.flap.is_none().then(|| probing.count(&self.datacentre.fabric)).flatten();
+        let counts = fault.flap.is_none().then(|| probing.count(&self.datacentre.fabric));
         let shown = Shown { number, effect_s, sent_from, struck, before, with, looks, unseen, cuts };
         let watched = Arc::new(Watched {
             probing,
@@ -190,7 +190,10 @@ impl Faulting {
         watched.probing.pause();
         let paused = Instant::now();
         std::thread::sleep(TAKEN);
-        let counted = watched.counts.as_ref().and_then(|counts| counts.counted().ok());
+        let counted = watched.counts.as_ref().map(|counts| match counts {
+            Ok(counts) => counts.counted().map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        });
         self.laid.retain(|laid| *laid != number);
         let now = Arc::new(self.asked_network(None));
         self.request_log.changes_now(now.clone());
@@ -222,7 +225,7 @@ impl Faulting {
         let (stood, told) = (self.stood_teller(), self.healing_teller());
         let tell = self.matrix_teller(number);
         self.in_background(move || {
-            stood(number, watched.show_stood(paused, counted.as_deref()));
+            stood(number, watched.show_stood(paused, counted.as_ref()));
             let receipt = watched.show_healed(anew.as_ref(), mended, &now, (&stations, &looks, &unseen));
             told(number, mended_s, receipt);
             tell("has healed", &stations, &now);

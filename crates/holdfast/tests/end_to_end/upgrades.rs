@@ -26,7 +26,7 @@ fn etcd_is_upgraded_node_by_node_and_programs_that_stay_the_old_ones_are_found_o
         let seen = format!("etcd on {node} runs from the files of 3.5");
         assert!(told(&honest).contains(&seen), "{seen}: {honest:#}");
     }
-    assert_eq!(honest["faults"][0]["vms"].as_array().map(Vec::len), Some(3), "{honest:#}");
+    assert_eq!(honest["faults"][0]["nodes"].as_array().map(Vec::len), Some(3), "{honest:#}");
     assert_eq!(check(&honest, "ledger")["verdict"], "pass", "{honest:#}");
 
     let lying = desk.run(&["run", "scenarios/lies/upgrade.yaml", "--plant", "old-programs"]);

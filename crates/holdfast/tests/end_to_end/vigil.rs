@@ -22,8 +22,14 @@ fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
     let result = desk.run(&["run", "quiet.yaml", "--set", "schedule.0.for=3s"]).ends_with(0).result();
     assert!(result["lab"]["stalls"].is_null() && result["lab"]["interference"].is_null(), "{result:#}");
 
-    let planted = desk.run(&["run", "quiet.yaml", "--plant", "lab-stall"]);
+    // What was measured while the lab stood still is not laid to the database.
+    let judged = "expect={ lost_writes: 0, throughput_per_s: > 1000000 }";
+    let planted = desk.run(&["run", "quiet.yaml", "--plant", "lab-stall", "--set", judged]);
     let result = planted.ends_with(2).result();
+    let figure = result["expectations"]
+        .as_array()
+        .and_then(|all| all.iter().find(|one| one["name"] == "throughput_per_s"));
+    assert_eq!(figure.map(|figure| &figure["verdict"]), Some(&"unknown".into()), "{result:#}");
     let stall = &result["lab"]["stalls"][0];
     assert!(stall["length_s"].as_f64().expect("a length") > 4.0, "{stall:#}");
     assert!(result["reasons"].to_string().contains("the lab stalled"), "{result:#}");
@@ -99,11 +105,13 @@ fn a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt() {
     let running = desk.start(&["run", "quiet.yaml", "--set", "database.interference=expected"]);
     assert!(running.says("phase baseline"));
     stop_and_kill(&desk);
+    // A server that is told to end catches the signal, and ends in order.
+    signal(&desk, "TERM", "sort -n | head -n 1");
     let finished = running.wait();
     let result = finished.ends_with(0).result();
     let seen = result["lab"]["interference"].as_array().expect("what was seen");
     assert!(seen.iter().all(|of| of["expected"] == true), "{seen:?}");
-    for done in ["stopped", "killed"] {
+    for done in ["stopped", "killed", "ended"] {
         assert!(seen.iter().any(|of| of["done"] == done), "{done}: {seen:?}");
     }
     assert!(finished.stdout.contains("INTERFERENCE"), "{}", finished.stdout);

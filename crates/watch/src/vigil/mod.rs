@@ -188,7 +188,7 @@ impl Vigil {
     fn note_the_last(&self) {
         let mut stopped = self.shared.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         for vm in self.logs.iter().flat_map(|logs| &logs.vms) {
-            watchers::note_killed(&self.shared, vm);
+            watchers::note_unasked_ends(&self.shared, vm);
         }
         for (node, mut stopped) in std::mem::take(&mut *stopped) {
             watchers::note_stopped(&self.shared, &node, &mut stopped, &[]);

@@ -158,13 +158,13 @@ fn tell_of_volume(sign: &Sign, under_way: Option<Duration>) {
 }
 
 fn ask_init(shared: &Shared, sign: &Sign, vm: &Vm, node: &str, every: Duration) {
-    let _ = vm.take_killed();
+    let _ = vm.take_unasked_ends();
     while !shared.is_over() {
         let beat = vm.beat();
         tell_of_init(sign, beat.as_ref().map(|beat| beat.waited_for_volume), || vm.has_ended_by_itself());
         let seen = beat.map_or_else(Vec::new, |beat| beat.stopped);
         shared.while_watching(|stopped| {
-            note_killed(shared, vm);
+            note_unasked_ends(shared, vm);
             note_stopped(shared, node, stopped.entry(node.to_owned()).or_default(), &seen);
         });
         std::thread::sleep(every);
@@ -186,11 +186,14 @@ fn tell_of_init(sign: &Sign, answered: Option<bool>, has_ended: impl Fn() -> boo
     }
 }
 
-/// Notes the processes of a node that a signal has ended since this was done last.
-pub(super) fn note_killed(shared: &Shared, vm: &Vm) {
-    for killed in vm.take_killed() {
-        let deed = Deed::Killed { signal: killed.signal };
-        shared.note(vm.name(), killed.program, deed, is_of_a_fault(killed.signal, vm.expects_kills()));
+/// Notes the processes of a node that have ended unasked since this was done last.
+pub(super) fn note_unasked_ends(shared: &Shared, vm: &Vm) {
+    for end in vm.take_unasked_ends() {
+        let (deed, is_of_a_fault) = match end.signal {
+            Some(signal) => (Deed::Killed { signal }, is_of_a_fault(signal, vm.expects_kills())),
+            None => (Deed::Ended, false),
+        };
+        shared.note(vm.name(), end.program, deed, is_of_a_fault);
     }
 }
 
