@@ -51,6 +51,7 @@ pub mod stray;
 pub mod stream;
 mod struck_processes;
 pub mod supervisor;
+mod unasked_end;
 mod volume_files;
 
 pub use addresses::{Addresses, Family};
@@ -62,8 +63,9 @@ pub use furnishing::{DEVICES, MACHINE_FOLDERS};
 pub use ipv6::has_ipv6;
 pub use kept_connection::KeptConnection;
 pub use memory::NodeMemory;
-pub use node::{Beat, BootPlan, Finished, Node, NodeError, ProcessId, UnaskedEnd};
+pub use node::{Beat, BootPlan, Finished, Node, NodeError, ProcessId};
 pub use node_clock::NodeClock;
 pub use node_groups::NodeGroups;
 pub use protocol::{StoppedProcess, Strike};
 pub use routing::{KernelEnd, RoutingNamespace};
+pub use unasked_end::UnaskedEnd;

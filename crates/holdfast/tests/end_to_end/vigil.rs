@@ -23,7 +23,7 @@ fn a_lab_that_stood_still_leaves_the_verdict_unknown_and_names_the_stretch() {
     assert!(result["lab"]["stalls"].is_null() && result["lab"]["interference"].is_null(), "{result:#}");
 
     // What was measured while the lab stood still is not laid to the database.
-    let judged = "expect={ lost_writes: 0, throughput_per_s: > 1000000 }";
+    let judged = "expect={ lost_writes: 0, throughput_per_s: > 1000000/s }";
     let planted = desk.run(&["run", "quiet.yaml", "--plant", "lab-stall", "--set", judged]);
     let result = planted.ends_with(2).result();
     let figure = result["expectations"]
