@@ -49,6 +49,10 @@ pub(super) const PAUSE_KEY: Field = optional(
     "pause after a node answers again and before the next one is stopped, so that it can catch up; default 2s",
 );
 
+/// What to do about a `for`.
+pub(super) const ENDS_BY_ITSELF: &str =
+    "remove `for`: it ends when the database on the last node answers again";
+
 static ROLLING_RESTART: Fields = plain("a rolling restart", &[ORDER, PAUSE_KEY]);
 
 /// The database is restarted on one node after the other.
@@ -130,8 +134,7 @@ impl RollingRestart {
 
 impl Written for Document {
     fn refuses_length(&self) -> Option<(&'static str, &'static str)> {
-        let help = "remove `for`: it ends when the database on the last node answers again";
-        Some(("a rolling restart takes no `for`", help))
+        Some(("a rolling restart takes no `for`", ENDS_BY_ITSELF))
     }
 
     fn resolve(&self, at: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::rolling_restart::{ORDER, PAUSE_KEY};
+use super::rolling_restart::{ENDS_BY_ITSELF, ORDER, PAUSE_KEY};
 use super::targets::Surroundings;
-use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, RollingRestart, Story, Takes, Written};
+use super::{Clause, Facts, FaultAction, FaultKind, Form, Nodes, RollingRestart, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, Shape, plain, required};
 use crate::quoted::quoted;
@@ -53,15 +53,15 @@ pub struct RollingUpgrade {
 
 impl Facts for RollingUpgrade {
     fn aims_at_leader(&self) -> bool {
-        false
+        self.restart.aims_at_leader()
     }
 
     fn takes(&self) -> Takes<'_> {
-        Takes::NothingJudged("its nodes are down one at a time, each only while all others answer")
+        self.restart.takes()
     }
 
     fn form(&self) -> Option<Form<'_>> {
-        Some(Form::new("", Aim::AllNodes))
+        self.restart.form()
     }
 
     fn written(&self) -> String {
@@ -80,8 +80,7 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
 
 impl Written for Document {
     fn refuses_length(&self) -> Option<(&'static str, &'static str)> {
-        let help = "remove `for`: it ends when the database on the last node answers again";
-        Some(("a rolling upgrade takes no `for`", help))
+        Some(("a rolling upgrade takes no `for`", ENDS_BY_ITSELF))
     }
 
     fn resolve(&self, at: Spot, around: &Surroundings<'_>, findings: &mut Findings) -> Option<FaultAction> {
