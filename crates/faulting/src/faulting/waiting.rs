@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use history::FaultId;
-use scenario::{ClockTarget, DiskTarget, Fault, FaultAction, FaultTarget, NodeTarget, PartitionShape};
+use scenario::Fault;
 
 use super::Faulting;
 
@@ -67,7 +67,7 @@ impl Faulting {
     /// Strikes. A fault whose target depends on who leads waits while no node does, until [`Faulting::take_up`] or
     /// [`Faulting::call_off`] ends that.
     pub fn strike(&mut self, number: FaultId, fault: &Fault) {
-        if !depends_on_leader(&fault.action) {
+        if !fault.action.depends_on_leader() {
             return self.strike_now(number, fault);
         }
         let asked_s = self.events.now_s();
@@ -147,41 +147,9 @@ fn waited_in_words(due_s: f64, waited_s: f64, is_led: bool) -> String {
     format!("it was due at {due_s:.1} s and waited {waited_s:.1} s for a node to lead{none}")
 }
 
-/// Whether nobody knows what the fault strikes while no node leads.
-fn depends_on_leader(action: &FaultAction) -> bool {
-    let at = |target: &FaultTarget| matches!(target, FaultTarget::Leader(_) | FaultTarget::AFollower(_));
-    let of = |node: NodeTarget| matches!(node, NodeTarget::Leader | NodeTarget::AFollower);
-    match action {
-        FaultAction::PowerOff(action) => at(&action.target),
-        FaultAction::Network(action) => action.directions.iter().any(|(from, to)| at(from) || at(to)),
-        FaultAction::Partition(action) => match &action.shape {
-            PartitionShape::Isolate(target) | PartitionShape::Bridge(target) => at(target),
-            PartitionShape::OneWay { from: one, to: other } | PartitionShape::Between(one, other) => {
-                at(one) || at(other)
-            }
-            PartitionShape::Halves | PartitionShape::Ring => false,
-        },
-        FaultAction::Disk(action) => match &action.target {
-            DiskTarget::Named { .. } => false,
-            DiskTarget::Of { node, .. } => at(node),
-        },
-        FaultAction::Process(action) => of(action.node),
-        FaultAction::Pressure(action) => of(action.node),
-        FaultAction::ClockJump(action)
-        | FaultAction::ClockDrift(action)
-        | FaultAction::ClockRace(action)
-        | FaultAction::ClockStop(action) => match action.node {
-            ClockTarget::Node(node) => of(node),
-            ClockTarget::All => false,
-        },
-        FaultAction::Migrate(action) => of(action.node),
-        FaultAction::RollingRestart(_) | FaultAction::RollingUpgrade(_) | FaultAction::External(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use scenario::{BlockAnswer, Level, PartitionFault, PowerOffFault, PressureFault, Taken};
+    use scenario::{FaultAction, FaultTarget, Level, PowerOffFault};
 
     use super::*;
 
@@ -206,35 +174,11 @@ mod tests {
     #[test]
     fn nobody_is_asked_for_a_fault_that_no_longer_waits() {
         let asking = Arc::<Asking>::default();
-        let action = off(FaultTarget::Leader(Level::Host));
+        let action = FaultAction::PowerOff(PowerOffFault { target: FaultTarget::Leader(Level::Host) });
         let fault = Fault { action, at: Duration::ZERO, length: None, flap: None };
         drop(Waiting { fault, due_s: 0.0, since: Instant::now(), asking: asking.clone() });
         asking.ask(|| Some(0), Instant::now() + Duration::from_secs(3600));
         assert_eq!(*asking.leader(), None);
-    }
-
-    fn off(target: FaultTarget) -> FaultAction {
-        FaultAction::PowerOff(PowerOffFault { target })
-    }
-
-    #[test]
-    fn faults_aimed_at_the_leader_or_a_follower_wait_and_others_do_not() {
-        let leader = || FaultTarget::Leader(Level::Host);
-        let cut = |shape| FaultAction::Partition(PartitionFault { shape, answer: BlockAnswer::Silence });
-        let press = |node| FaultAction::Pressure(PressureFault { node, taken: Taken::Processor(0.5) });
-        let random = || FaultTarget::Random(Level::Host);
-        for waits in [
-            off(leader()),
-            off(FaultTarget::AFollower(Level::Rack)),
-            cut(PartitionShape::Bridge(leader())),
-            cut(PartitionShape::Between(random(), leader())),
-            press(NodeTarget::AFollower),
-        ] {
-            assert!(depends_on_leader(&waits), "{waits:?}");
-        }
-        for strikes in [off(random()), cut(PartitionShape::Halves), press(NodeTarget::Named(0))] {
-            assert!(!depends_on_leader(&strikes), "{strikes:?}");
-        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::receipts::OfAllFaults;
-use super::targets::{NodeTarget, Surroundings};
+use super::targets::{ElectedRole, NodeTarget, Surroundings};
 use super::{Aim, Facts, FaultAction, Form, Need, Takes, Written};
 use crate::decode::{Decoder, Record};
 use crate::language::{Field, OwnShape, Shape, no_keys, no_tables, required};
@@ -164,8 +164,11 @@ impl ClockDeviation {
 }
 
 impl Facts for ClockFault {
-    fn aims_at_leader(&self) -> bool {
-        self.node == ClockTarget::Node(NodeTarget::Leader)
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        match self.node {
+            ClockTarget::Node(node) => node.elected().into_iter().collect(),
+            ClockTarget::All => Vec::new(),
+        }
     }
 
     fn takes(&self) -> Takes<'_> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::targets::{FaultTarget, Surroundings, end};
+use super::targets::{ElectedRole, FaultTarget, Surroundings, end};
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::{Decoder, Record};
 use crate::language::{Fields, PLACE, Shape, choice, optional, plain, required};
@@ -168,8 +168,11 @@ pub enum DiskDefect {
 }
 
 impl Facts for DiskFault {
-    fn aims_at_leader(&self) -> bool {
-        matches!(&self.target, DiskTarget::Of { node, .. } if node.leads())
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        match &self.target {
+            DiskTarget::Named { .. } => Vec::new(),
+            DiskTarget::Of { node, .. } => node.elected().into_iter().collect(),
+        }
     }
 
     fn takes(&self) -> Takes<'_> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::targets::{NodeTarget, Surroundings};
+use super::targets::{ElectedRole, NodeTarget, Surroundings};
 use super::{Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::cluster::{values, values_written};
 use crate::decode::Decoder;
@@ -107,8 +107,8 @@ impl ExternalFault {
 }
 
 impl Facts for ExternalFault {
-    fn aims_at_leader(&self) -> bool {
-        self.node == NodeTarget::Leader
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        self.node.elected().into_iter().collect()
     }
 
     fn takes(&self) -> Takes<'_> {

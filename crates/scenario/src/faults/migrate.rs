@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::targets::{NodeTarget, Surroundings};
+use super::targets::{ElectedRole, NodeTarget, Surroundings};
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Need, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, NODE, PLACE, Shape, optional, plain, required};
@@ -108,8 +108,8 @@ pub struct MigrationFault {
 }
 
 impl Facts for MigrationFault {
-    fn aims_at_leader(&self) -> bool {
-        self.node == NodeTarget::Leader
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        self.node.elected().into_iter().collect()
     }
 
     fn takes(&self) -> Takes<'_> {
@@ -160,7 +160,7 @@ fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
     let record = decoder.record(&entry.value, &MIGRATE)?;
     let node = record.get("of").and_then(|node| decoder.text(node, "a node"));
     let to = record.get("to").and_then(|node| decoder.text(node, "a host"));
-    let memory = record.get("memory").and_then(|node| decoder.size(node, "`memory`"));
+    let memory = record.get("memory").and_then(|node| decoder.size(node, "`memory`", "MiB"));
     if let Some(memory) = memory.as_ref().filter(|memory| memory.value < LEAST_MEMORY_BYTES) {
         decoder.findings.add(
             "too-small",

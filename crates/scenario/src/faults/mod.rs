@@ -29,6 +29,7 @@ use serde::Serialize;
 pub use self::clock::{ClockDeviation, ClockFault, ClockTarget};
 use self::receipts::OfAllFaults;
 pub use self::receipts::SHARE_OF_RATE;
+use self::targets::ElectedRole;
 pub(crate) use self::targets::Surroundings;
 pub use self::targets::{FaultTarget, NodeTarget};
 use crate::decode::Decoder;
@@ -247,8 +248,8 @@ pub enum Need {
 
 /// What is known of a fault from its values, whatever its kind.
 trait Facts {
-    /// Whether it is aimed at whoever leads when it strikes.
-    fn aims_at_leader(&self) -> bool;
+    /// The roles it is aimed at that nodes have only while one of them leads.
+    fn elected_roles(&self) -> Vec<ElectedRole>;
 
     /// What it takes away.
     fn takes(&self) -> Takes<'_>;
@@ -324,7 +325,13 @@ impl FaultAction {
     /// Whether it is aimed at whoever leads when it strikes.
     #[must_use]
     pub fn aims_at_leader(&self) -> bool {
-        self.facts().aims_at_leader()
+        self.facts().elected_roles().contains(&ElectedRole::Leader)
+    }
+
+    /// Whether nobody knows whom it strikes while no node leads.
+    #[must_use]
+    pub fn depends_on_leader(&self) -> bool {
+        !self.facts().elected_roles().is_empty()
     }
 
     /// What it takes away while it stands.

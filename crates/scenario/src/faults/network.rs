@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::receipts::{self, OfAllFaults, Share};
-use super::targets::{FaultTarget, Surroundings, both, one_way};
+use super::targets::{ElectedRole, FaultTarget, Surroundings, both, one_way};
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{CONDITIONS, ENDS_AND_CONDITIONS, Fields};
@@ -52,8 +52,9 @@ pub struct NetworkFault {
 }
 
 impl Facts for NetworkFault {
-    fn aims_at_leader(&self) -> bool {
-        self.directions.iter().any(|(from, to)| from.leads() || to.leads())
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        let ends = self.directions.iter().flat_map(|(from, to)| [from, to]);
+        ends.filter_map(|end| end.elected()).collect()
     }
 
     fn takes(&self) -> Takes<'_> {

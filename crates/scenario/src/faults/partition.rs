@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::targets::{FaultTarget, Surroundings, both, end, one_way};
+use super::targets::{ElectedRole, FaultTarget, Surroundings, both, end, one_way};
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::{Decoder, Record};
 use crate::language::{BETWEEN, FROM, Fields, PLACE, Shape, TO, optional};
@@ -119,14 +119,15 @@ pub enum BlockAnswer {
 }
 
 impl Facts for PartitionFault {
-    fn aims_at_leader(&self) -> bool {
-        match &self.shape {
-            PartitionShape::Isolate(target) | PartitionShape::Bridge(target) => target.leads(),
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        let ends = match &self.shape {
+            PartitionShape::Isolate(target) | PartitionShape::Bridge(target) => vec![target],
             PartitionShape::OneWay { from: one, to: other } | PartitionShape::Between(one, other) => {
-                one.leads() || other.leads()
+                vec![one, other]
             }
-            PartitionShape::Halves | PartitionShape::Ring => false,
-        }
+            PartitionShape::Halves | PartitionShape::Ring => Vec::new(),
+        };
+        ends.into_iter().filter_map(FaultTarget::elected).collect()
     }
 
     fn takes(&self) -> Takes<'_> {

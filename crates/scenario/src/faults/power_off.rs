@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::targets::{FaultTarget, Surroundings, end, level_word};
+use super::targets::{ElectedRole, FaultTarget, Surroundings, end, level_word};
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, PLACE, choice, optional};
@@ -46,8 +46,8 @@ pub struct PowerOffFault {
 }
 
 impl Facts for PowerOffFault {
-    fn aims_at_leader(&self) -> bool {
-        self.target.leads()
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        self.target.elected().into_iter().collect()
     }
 
     fn takes(&self) -> Takes<'_> {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_place_whose_name_has_leader_in_it_is_not_the_leader() {
         let host = Place { path: ["dc1", "a", "leader-two"].map(str::to_owned).into(), level: Level::Host };
-        assert!(!PowerOffFault { target: FaultTarget::Place(host) }.aims_at_leader());
-        assert!(PowerOffFault { target: FaultTarget::Leader(Level::Host) }.aims_at_leader());
+        assert_eq!(FaultTarget::Place(host).elected(), None);
+        assert_eq!(FaultTarget::Leader(Level::Host).elected(), Some(ElectedRole::Leader));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::targets::{NodeTarget, Surroundings};
+use super::targets::{ElectedRole, NodeTarget, Surroundings};
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Need, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Field, Fields, NODE, Shape, optional, required};
@@ -86,8 +86,8 @@ impl Taken {
 }
 
 impl Facts for PressureFault {
-    fn aims_at_leader(&self) -> bool {
-        self.node == NodeTarget::Leader
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        self.node.elected().into_iter().collect()
     }
 
     fn takes(&self) -> Takes<'_> {

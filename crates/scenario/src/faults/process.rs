@@ -5,7 +5,7 @@ use std::time::Duration;
 use capabilities::Capabilities;
 use serde::Serialize;
 
-use super::targets::{NodeTarget, Surroundings};
+use super::targets::{ElectedRole, NodeTarget, Surroundings};
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, NODE, Shape, optional, plain, required};
@@ -123,8 +123,8 @@ pub struct OneProgram {
 }
 
 impl Facts for ProcessFault {
-    fn aims_at_leader(&self) -> bool {
-        self.node == NodeTarget::Leader
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        self.node.elected().into_iter().collect()
     }
 
     fn takes(&self) -> Takes<'_> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::targets::Surroundings;
+use super::targets::{ElectedRole, Surroundings};
 use super::{Aim, Clause, Facts, FaultAction, FaultKind, Form, Nodes, Story, Takes, Written};
 use crate::decode::{Decoder, Record};
 use crate::language::{Field, Fields, Shape, optional, plain};
@@ -89,8 +89,8 @@ impl RestartOrder {
 }
 
 impl Facts for RollingRestart {
-    fn aims_at_leader(&self) -> bool {
-        false
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        Vec::new()
     }
 
     fn takes(&self) -> Takes<'_> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::rolling_restart::{ENDS_BY_ITSELF, ORDER, PAUSE_KEY};
-use super::targets::Surroundings;
+use super::targets::{ElectedRole, Surroundings};
 use super::{Clause, Facts, FaultAction, FaultKind, Form, Nodes, RollingRestart, Story, Takes, Written};
 use crate::decode::Decoder;
 use crate::language::{Fields, Shape, plain, required};
@@ -52,8 +52,8 @@ pub struct RollingUpgrade {
 }
 
 impl Facts for RollingUpgrade {
-    fn aims_at_leader(&self) -> bool {
-        self.restart.aims_at_leader()
+    fn elected_roles(&self) -> Vec<ElectedRole> {
+        self.restart.elected_roles()
     }
 
     fn takes(&self) -> Takes<'_> {

@@ -31,10 +31,34 @@ pub enum FaultTarget {
     Random(Level),
 }
 
+/// A role that nodes have only while one of them leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ElectedRole {
+    /// It leads.
+    Leader,
+    /// It is one of the others.
+    Follower,
+}
+
 impl FaultTarget {
-    /// Whether it is whoever leads.
-    pub(super) fn leads(&self) -> bool {
-        matches!(self, FaultTarget::Leader(_))
+    /// Whose place it is, where an election decides that.
+    pub(super) fn elected(&self) -> Option<ElectedRole> {
+        match self {
+            FaultTarget::Leader(_) => Some(ElectedRole::Leader),
+            FaultTarget::AFollower(_) => Some(ElectedRole::Follower),
+            FaultTarget::Place(_) | FaultTarget::Coordinator(_) | FaultTarget::Random(_) => None,
+        }
+    }
+}
+
+impl NodeTarget {
+    /// Which node it is, where an election decides that.
+    pub(super) fn elected(self) -> Option<ElectedRole> {
+        match self {
+            NodeTarget::Leader => Some(ElectedRole::Leader),
+            NodeTarget::AFollower => Some(ElectedRole::Follower),
+            NodeTarget::Named(_) | NodeTarget::Random => None,
+        }
     }
 }
 
@@ -283,5 +307,34 @@ pub(super) fn level_word(target: &FaultTarget) -> &'static str {
         | FaultTarget::AFollower(level)
         | FaultTarget::Coordinator(level)
         | FaultTarget::Random(level) => word(*level),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        BlockAnswer, FaultAction, PartitionFault, PartitionShape, PowerOffFault, PressureFault, Taken,
+    };
+
+    #[test]
+    fn faults_aimed_at_the_leader_or_a_follower_depend_on_who_leads_and_others_do_not() {
+        let off = |target| FaultAction::PowerOff(PowerOffFault { target });
+        let leader = || FaultTarget::Leader(Level::Host);
+        let cut = |shape| FaultAction::Partition(PartitionFault { shape, answer: BlockAnswer::Silence });
+        let press = |node| FaultAction::Pressure(PressureFault { node, taken: Taken::Processor(0.5) });
+        let random = || FaultTarget::Random(Level::Host);
+        for depends in [
+            off(leader()),
+            off(FaultTarget::AFollower(Level::Rack)),
+            cut(PartitionShape::Bridge(leader())),
+            cut(PartitionShape::Between(random(), leader())),
+            press(NodeTarget::AFollower),
+        ] {
+            assert!(depends.depends_on_leader(), "{depends:?}");
+        }
+        for free in [off(random()), cut(PartitionShape::Halves), press(NodeTarget::Named(0))] {
+            assert!(!free.depends_on_leader(), "{free:?}");
+        }
     }
 }
