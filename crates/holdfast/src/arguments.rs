@@ -290,7 +290,7 @@ pub struct PredictOptions {
     #[arg(long, value_name = "WIDTH")]
     pub copysets: Option<usize>,
     /// Size of one range
-    #[arg(long, default_value = "512MiB", value_parser = scenario::units::size_bytes)]
+    #[arg(long, default_value = "512MiB", value_parser = range_size)]
     pub range_size: u64,
     /// Bandwidth of a host for a rebuild, each way
     #[arg(long, default_value = "1Gbit/s", value_parser = scenario::units::bit_rate_per_s)]
@@ -493,6 +493,10 @@ fn object_name(text: &str) -> Result<String, String> {
     } else {
         Err(format!("`{text}` is no name there; write up to 63 small letters, digits and inner hyphens"))
     }
+}
+
+fn range_size(text: &str) -> Result<u64, scenario::units::UnitError> {
+    scenario::units::size_bytes(text, "MiB")
 }
 
 fn positive(text: &str) -> Result<f64, String> {

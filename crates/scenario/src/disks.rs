@@ -78,7 +78,7 @@ fn decode_sync(node: &Node, decoder: &mut Decoder) -> Option<DiskSync> {
     let at_once = record
         .get("at-once")
         .map(|node| decoder.count(node, "the number of syncs at the same time", 1, MOST_SYNCS_AT_ONCE));
-    let rate = record.get("per-second").map(|node| decoder.size(node, "`per-second`"));
+    let rate = record.get("per-second").map(|node| decoder.size(node, "`per-second`", "MiB"));
     let latency = decoder.duration(record.get("latency")?, "`latency`", "us")?;
     if latency.value > MOST_SYNC_LATENCY {
         let message = format!("a disk that takes {} for a sync", format_duration(latency.value));

@@ -259,7 +259,7 @@ pub(crate) fn decode_queue(node: &Node, decoder: &mut Decoder) -> Option<Queue> 
     {
         return decode_packets(number.trim_end(), node.at, decoder).map(Queue::Packets);
     }
-    let queue = decoder.size(node, "the queue")?;
+    let queue = decoder.size(node, "the queue", "KiB")?;
     if queue.value < LEAST_QUEUE {
         decoder.findings.add(
             "too-small",
@@ -299,7 +299,7 @@ fn decode_packets(number: &str, at: Spot, decoder: &mut Decoder) -> Option<u64> 
 }
 
 fn decode_mtu(node: &Node, decoder: &mut Decoder) -> Option<u32> {
-    let mtu = decoder.size(node, "the mtu")?;
+    let mtu = decoder.size(node, "the mtu", "B")?;
     match u32::try_from(mtu.value) {
         Ok(bytes) if (LEAST_MTU..=MOST_MTU).contains(&bytes) => Some(bytes),
         _ => {

@@ -53,8 +53,8 @@ enum BondDocument {
 /// Reads the section.
 pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<PlatformDocument> {
     let record = decoder.record(node, &PLATFORM)?;
-    let host_memory = record.get("host_memory").and_then(|node| decoder.size(node, "`host_memory`"));
-    let node_memory = record.get("node_memory").and_then(|node| decoder.size(node, "`node_memory`"));
+    let host_memory = record.get("host_memory").and_then(|node| decoder.size(node, "`host_memory`", "GiB"));
+    let node_memory = record.get("node_memory").and_then(|node| decoder.size(node, "`node_memory`", "GiB"));
     let host_nodes =
         record.get("host_nodes").and_then(|node| decoder.count(node, "`host_nodes`", 1, MOST_NODES));
     let priority = record.get("priority").map(|node| texts(node, "`priority`", "a node's name", decoder));

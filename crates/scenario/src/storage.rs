@@ -148,7 +148,7 @@ fn decode_class(name: &str, node: &Node, decoder: &mut Decoder) -> Option<Storag
     class.metadata_on_own_device = metadata.is_some_and(|word| word.value == "own-device");
     let flush = record.get("flush").and_then(|node| decoder.word(node, "flushing", FLUSHES));
     class.flush = flush.is_none_or(|word| word.value == "each-sync");
-    if let Some(size) = record.get("buffer").and_then(|node| decoder.size(node, "`buffer`")) {
+    if let Some(size) = record.get("buffer").and_then(|node| decoder.size(node, "`buffer`", "MiB")) {
         if !(BUFFER_LEAST..=BUFFER_MOST).contains(&size.value) {
             decoder.findings.add(
                 "out-of-range",

@@ -431,9 +431,9 @@ impl Decoder {
         self.quantity(node, what, units::rate_per_s)
     }
 
-    /// A size in bytes.
-    pub fn size(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
-        self.quantity(node, what, units::size_bytes)
+    /// A size in bytes; `likely_unit` is what the message proposes for a bare number.
+    pub fn size(&mut self, node: &Node, what: &str, likely_unit: &str) -> Option<Spanned<u64>> {
+        self.quantity(node, what, |text| units::size_bytes(text, likely_unit))
     }
 
     /// A percentage, as a ratio.

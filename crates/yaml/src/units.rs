@@ -24,12 +24,12 @@ pub fn duration(text: &str, likely_unit: &str) -> Result<Duration, UnitError> {
     quantity(text, &DURATION, likely_unit).map(Duration::from_micros)
 }
 
-/// Reads a size in bytes: `512B`, `64MiB`, `4GiB`, `10GB`.
+/// Reads a size in bytes: `512B`, `64MiB`, `4GiB`, `10GB`. `likely_unit` is what the message proposes for a bare number.
 ///
 /// # Errors
 /// As [`duration`], with a byte as the finest step.
-pub fn size_bytes(text: &str) -> Result<u64, UnitError> {
-    quantity(text, &SIZE, "MiB")
+pub fn size_bytes(text: &str, likely_unit: &str) -> Result<u64, UnitError> {
+    quantity(text, &SIZE, likely_unit)
 }
 
 /// Reads a bit rate in bits a second: `10Gbit/s`.
@@ -238,15 +238,15 @@ mod tests {
 
     #[test]
     fn sizes_and_rates_are_read_in_base_units() {
-        assert_eq!(size_bytes("4GiB"), Ok(4 << 30));
-        assert_eq!(size_bytes("10GB"), Ok(10_000_000_000));
-        assert_eq!(size_bytes("1.5KiB"), Ok(1536));
+        assert_eq!(size_bytes("4GiB", "MiB"), Ok(4 << 30));
+        assert_eq!(size_bytes("10GB", "MiB"), Ok(10_000_000_000));
+        assert_eq!(size_bytes("1.5KiB", "MiB"), Ok(1536));
         let sizes = [512.0, 1536.0, 734_003_200.0, 25_276_502_016.0, 3.0 * (1_u64 << 60) as f64];
         assert_eq!(sizes.map(approximate_size), ["512 B", "1.5 KiB", "700 MiB", "23.5 GiB", "3.0 EiB"]);
         let rates = [64_000, 1_500_000, 100_000_000, 1_000_000_000, 40_000_000_000];
         let in_words = ["64 kbit/s", "1.5 Mbit/s", "100 Mbit/s", "1 Gbit/s", "40 Gbit/s"];
         assert_eq!(rates.map(approximate_bit_rate), in_words);
-        assert!(matches!(size_bytes("4096"), Err(UnitError::NoUnit { .. })));
+        assert!(matches!(size_bytes("4096", "MiB"), Err(UnitError::NoUnit { .. })));
         assert_eq!(bit_rate_per_s("10Gbit/s"), Ok(10_000_000_000));
         assert!(matches!(bit_rate_per_s("10GB/s"), Err(UnitError::UnknownUnit { .. })));
         assert_eq!(rate_per_s("2000/s"), Ok(2000.0));
@@ -277,7 +277,7 @@ mod tests {
         #[test]
         fn a_size_written_is_read_back(bytes in any::<u64>(), shift in 0_u32..40) {
             let bytes = bytes >> shift << shift;
-            prop_assert_eq!(size_bytes(&format_size(bytes)), Ok(bytes));
+            prop_assert_eq!(size_bytes(&format_size(bytes), "MiB"), Ok(bytes));
         }
 
         #[test]
@@ -294,7 +294,7 @@ mod tests {
         #[test]
         fn no_text_makes_the_readers_panic(text in "[0-9.eE+/%a-zA-Z -]{0,40}") {
             let _ = duration(&text, "s");
-            let _ = size_bytes(&text);
+            let _ = size_bytes(&text, "MiB");
             let _ = bit_rate_per_s(&text);
             let _ = rate_per_s(&text);
             let _ = ratio(&text);

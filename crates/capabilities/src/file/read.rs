@@ -154,7 +154,8 @@ impl Reader<'_> {
 
     fn links_and_memory(&mut self, record: &Record<'_>) -> (bool, Option<u64>) {
         let links = record.get("links").and_then(|node| self.decoder.flag(node, "`links`"));
-        let memory = record.get("memory").and_then(|node| self.decoder.size(node, "the memory of a node"));
+        let memory =
+            record.get("memory").and_then(|node| self.decoder.size(node, "the memory of a node", "MiB"));
         (links.is_some_and(|links| links.value), memory.map(|memory| memory.value))
     }
 

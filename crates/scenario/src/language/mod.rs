@@ -41,6 +41,7 @@ fn example(field: &Field) -> Option<String> {
         Shape::Name if name == "stateful-set" => "my-database",
         Shape::Name => "baseline",
         Shape::Duration if name == "delay" => "5ms",
+        Shape::Size if name == "mtu" => "1400B",
         Shape::Own(own) if std::ptr::eq(*own, &raw const shapes::SYNCHRONOUS_SHAPE) => "any 1",
         Shape::Own(own) if std::ptr::eq(*own, &raw const shapes::ENGINE_SHAPE) => {
             capabilities::names().first().copied().unwrap_or_default()
