@@ -44,6 +44,8 @@ fn doubt_beside_the_parts(result: &RunResult) -> Option<String> {
     let ended = result.loads.iter().find(|load| load.ended_early.is_some());
     let stranger = lab.interference.iter().find(|seen| seen.interference.is_doubtful());
     let links = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail);
+    let silent = result.loads.iter().find(|load| load.measured.transactions == 0);
+    let barren = result.loads.iter().find(|load| load.barren().is_some());
     let late = result.fault_after_the_loads();
     let unshut = lab.kernel_path.as_ref().filter(|path| path.places_unshut > 0);
     let doubts = [
@@ -54,6 +56,8 @@ fn doubt_beside_the_parts(result: &RunResult) -> Option<String> {
             .map(|of| format!("{} could not be brought back to what was durable", of.volume)),
         stall.map(ToString::to_string),
         ended.map(|load| format!("load {} ended before the schedule", load.name)),
+        silent.map(|load| format!("load {} has no success", load.name)),
+        barren.map(|load| format!("load {} did next to nothing, or mostly failed", load.name)),
         stranger.map(|seen| format!("{}, outside the schedule", seen.interference)),
         lab.placement.first().map(|of| of.violation.clone()),
         lab.nothing_to_lose.as_ref().map(|why| format!("durability at power-off was not tested: {why}")),
@@ -71,7 +75,7 @@ mod tests {
     use super::*;
     use crate::fault::FaultResult;
     use crate::lab::{FailedRollbackResult, InterferenceResult, KernelPathResult, PlacementResult};
-    use crate::load::{EndedEarly, LoadResult};
+    use crate::load::{EndedEarly, LoadFigures, LoadResult};
     use crate::run::CheckResult;
 
     fn stall(from_s: f64, to_s: f64) -> Stall {
@@ -89,6 +93,7 @@ mod tests {
         let phase = |name: &str, from_s, to_s| PhaseFacts { name: name.to_owned(), from_s, to_s };
         let phases = vec![phase(history::WARM_UP, 0.0, 5.0), phase("fault", 5.0, 15.0)];
         let receipt = Receipt { verdict: Verdict::Pass, evidence: Vec::new() };
+        let measured = LoadFigures { clients: Some(3), transactions: 100, ..LoadFigures::default() };
         let mut result = RunResult {
             verdict: Verdict::Pass,
             reasons: vec!["every check passed".to_owned()],
@@ -97,7 +102,7 @@ mod tests {
                 receipt: receipt.clone(),
                 ..FaultResult::asked("power-off", "host: leader", 6.0)
             }],
-            loads: vec![LoadResult { name: "ledger".to_owned(), ..LoadResult::default() }],
+            loads: vec![LoadResult { name: "ledger".to_owned(), measured, ..LoadResult::default() }],
             links_receipt: Some(receipt),
             ..RunResult::blank(RunFacts { phases, ..RunFacts::default() })
         };
@@ -143,6 +148,8 @@ mod tests {
             },
             "the volume of n2 could not be brought back",
         );
+        check(|result| result.loads[0].measured.transactions = 0, "load ledger has no success");
+        check(|result| result.loads[0].measured.transactions = 2, "load ledger did next to nothing");
         check(|result| result.lab.stalls.push(stall(4.0, 6.0)), "the lab stalled");
         check(
             |result| {

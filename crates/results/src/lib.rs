@@ -3,6 +3,7 @@
 //! Owns the form of the results and their reader, also of a run that was killed before it had one. Computes no figure and
 //! makes no sentence of them: `verdict` fills them, `report` shows them.
 
+mod barren_load;
 mod by_second;
 mod claim;
 mod derive;
@@ -21,6 +22,7 @@ mod run_directory;
 mod timeline_csv;
 mod volume;
 
+pub use barren_load::Barren;
 pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult, fault_name, new_leader_s, of_all};
 pub use hosts_csv::HostRow;

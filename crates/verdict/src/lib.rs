@@ -5,6 +5,7 @@
 //! what is known. Only the history is read from the run directory, so that anybody can judge the same again.
 
 mod agents;
+mod barren_load;
 mod checks;
 mod damage;
 mod ended_early;
@@ -13,7 +14,6 @@ mod faults;
 mod figures_in_doubt;
 mod load_alone;
 mod loads;
-mod mostly_errors;
 mod placement;
 mod reasons;
 mod result;

@@ -11,9 +11,9 @@ use load::LoadPlan;
 use measure::{Doubt, Histogram, Timeline, warnings};
 use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
 
+use crate::barren_load::barren;
 use crate::checks::checks_of;
 use crate::loads::{load_figures, with_demand};
-use crate::mostly_errors::mostly_errors;
 
 /// What is known of a load alone when it has ended.
 pub struct LoadAlone<'a> {
@@ -136,7 +136,7 @@ fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdic
     if result.loads.iter().all(|load| load.measured.transactions == 0) {
         doubt("no transaction succeeded");
     }
-    if let Some(why) = result.loads.iter().find_map(mostly_errors) {
+    if let Some(why) = result.loads.iter().find_map(barren) {
         doubt(&why);
     }
     if !makes_tables {

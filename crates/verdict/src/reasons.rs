@@ -5,7 +5,7 @@
 use history::{FaultId, Stall, Verdict};
 use results::{FaultResult, RunResult};
 
-use crate::mostly_errors::mostly_errors;
+use crate::barren_load::barren;
 
 /// One failure fails; else one doubt leaves doubt. The reasons name each. Where the lab itself lost what it must keep,
 /// nothing is known of the database, and an interrupted run is in doubt whatever it found. `scheduled` is how many faults the schedule has.
@@ -46,7 +46,7 @@ pub(crate) fn verdict(
     for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {
         parts.push((Verdict::Unknown, format!("load {}: none of its operations succeeded", load.name)));
     }
-    parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, mostly_errors(load)?))));
+    parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, barren(load)?))));
     if result.checks.is_empty() && interrupted.is_none() {
         parts.push((
             Verdict::Unknown,
