@@ -314,12 +314,12 @@ fn every_condition_and_every_two_are_shown_and_none_that_is_not_imposed_passes()
 
 #[test]
 fn a_share_of_which_the_fabric_counted_none_is_found_out_whatever_the_datagrams_show() {
-    let none = PairCounters { packets: 1_000, ..PairCounters::default() };
+    let none = PairCounters { packets: 10_000, ..PairCounters::default() };
     let counted = [
-        ("loss", PairCounters { lost_packets: 100, ..none }),
-        ("duplicate", PairCounters { duplicated_packets: 100, ..none }),
-        ("reorder", PairCounters { overtaking_packets: 200, ..none }),
-        ("corrupt", PairCounters { corrupted_packets: 100, ..none }),
+        ("loss", PairCounters { lost_packets: 1_000, ..none }),
+        ("duplicate", PairCounters { duplicated_packets: 1_000, ..none }),
+        ("reorder", PairCounters { overtaking_packets: 2_000, ..none }),
+        ("corrupt", PairCounters { corrupted_packets: 1_000, ..none }),
     ];
     let (from, to) = (place("a"), place("b"));
     let foreseen = |asked: &RequestedNetwork| {
@@ -346,7 +346,7 @@ fn a_share_of_which_the_fabric_counted_none_is_found_out_whatever_the_datagrams_
 
 #[test]
 fn a_share_is_not_shown_by_fewer_than_five_hundred_datagrams() {
-    let asked = all(&["loss"]);
+    let asked = Conditions { loss: Some(0.5), ..Conditions::default() };
     let (from, to) = (place("a"), place("b"));
     let foreseen = |asked: &RequestedNetwork| {
         Foreseen::of(&asked.treatment(&from, &to), asked.sending(&from, &to, PAYLOAD_BYTES + HEADER_BYTES))

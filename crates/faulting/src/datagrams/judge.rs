@@ -13,7 +13,7 @@ use lab::patrol::Probe;
 
 use crate::observations::Observations;
 use crate::samples::delays::{self, Delays, tolerance_ms};
-use crate::samples::shares::{self, Counted, percent};
+use crate::samples::shares::{self, Counted, Width, percent};
 
 /// A way that takes less than this is not told from one that takes nothing.
 const OVERTAKEN_MIN_MS: f64 = 2.0;
@@ -64,6 +64,8 @@ pub struct Foreseen {
 
 /// What to add where packets came through a direction that is cut.
 const THOUGH_BLOCKED: &str = ", although the fault blocks this direction";
+/// What to add where the network has not seen what was sent.
+const PAST_THE_FABRIC: &str = "; the datagrams took another way than through the fabric";
 /// What to add where a limited way leaves doubt.
 const MAY_BE_FULL: &str = "; a rate-limited link on the path may be full of other traffic";
 
@@ -156,7 +158,11 @@ impl Wanted {
         let mut seen = self.judge_times(&times, way);
         for property in &self.properties {
             if let Some(sample) = self.counted(*property, probes, &times) {
-                let mut judged = self.judge_share(*property, sample, way);
+                let of_all = counted
+                    .and_then(|pair| Wanted::counted_by_the_network(*property, pair))
+                    .map(|(of_all, _)| of_all);
+                let width = if least == 0 { Width::AtOnce } else { Width::Throughout };
+                let mut judged = self.judge_share(*property, (sample, of_all), width, way);
                 if probes.len() < least && judged.0 == Verdict::Pass {
                     let sent = probes.len();
                     judged.0 = Verdict::Unknown;
@@ -168,7 +174,7 @@ impl Wanted {
             } else if *property == Property::Reorder {
                 seen.extend(self.cannot_overtake(way));
             }
-            seen.extend(counted.and_then(|pair| self.judge_pair(*property, pair, way)));
+            seen.extend(counted.and_then(|pair| self.judge_pair(*property, (pair, probes.len()), way)));
         }
         seen
     }
@@ -290,7 +296,15 @@ impl Wanted {
         matches!(without.judge(times_ms).fit, delays::Fit::AsAsked | delays::Fit::Wide)
     }
 
-    fn judge_share(&self, property: Property, counted: Counted, way: &str) -> (Verdict, String) {
+    /// Where too few datagrams were sent for the width that is demanded, what the network counted of all packets may be as narrow,
+    /// if it is `of_all`.
+    fn judge_share(
+        &self,
+        property: Property,
+        (counted, of_all): (Counted, Option<Counted>),
+        width: Width,
+        way: &str,
+    ) -> (Verdict, String) {
         let asked = self.expected.share(property);
         let what = match property {
             Property::Loss => "were lost".to_owned(),
@@ -306,7 +320,8 @@ impl Wanted {
             high * 100.0,
             percent(asked)
         );
-        let verdict = match counted.judge(asked) {
+        let is_narrow_in_all = of_all.is_some_and(|all| all.judge(asked, width) == shares::Fit::AsAsked);
+        let verdict = match counted.judge(asked, if is_narrow_in_all { Width::AtOnce } else { width }) {
             shares::Fit::AsAsked => Verdict::Pass,
             // A full queue drops single copies, and lets nobody overtake.
             shares::Fit::Off if self.expected.is_limited && (low > asked) == (property == Property::Loss) => {
@@ -339,8 +354,8 @@ impl Wanted {
         (!is_over).then(|| (Verdict::Unknown, told()))
     }
 
-    /// What the network itself counted of all packets of the way, the database's included.
-    fn judge_pair(&self, property: Property, pair: PairCounters, way: &str) -> Option<(Verdict, String)> {
+    /// What the network itself counted of all packets of the way, the database's included: how many met the fate, and which.
+    fn counted_by_the_network(property: Property, pair: PairCounters) -> Option<(Counted, &'static str)> {
         let copies = pair.passed_packets() + pair.duplicated_packets;
         let (count, of, what) = match property {
             Property::Loss => (pair.lost_packets, pair.chanced_packets(), "were lost"),
@@ -349,17 +364,35 @@ impl Wanted {
             Property::Reorder => (pair.overtaking_packets, copies, "took no delay"),
             Property::Delay | Property::Jitter => return None,
         };
-        let counted = Counted { count: usize::try_from(count).ok()?, of: usize::try_from(of).ok()? };
-        let asked = self.expected.share(property);
-        let verdict = if counted.is_explained_by(asked) { Verdict::Pass } else { Verdict::Fail };
-        Some((
-            verdict,
-            format!(
-                "the fabric counted: {count} of {of} packets {way} {what}, expected {} %",
-                percent(asked)
-            ),
-        ))
+        Some((Counted { count: usize::try_from(count).ok()?, of: usize::try_from(of).ok()? }, what))
     }
+
+    /// Whether that is as asked, of so many datagrams that were sent.
+    fn judge_pair(
+        &self,
+        property: Property,
+        (pair, sent): (PairCounters, usize),
+        way: &str,
+    ) -> Option<(Verdict, String)> {
+        let (counted, what) = Wanted::counted_by_the_network(property, pair)?;
+        let Counted { count, of } = counted;
+        let asked = self.expected.share(property);
+        let told = format!(
+            "the fabric counted: {count} of {of} packets {way} {what}, expected {} %",
+            percent(asked)
+        );
+        Some(match () {
+            () if !counted.is_explained_by(asked) => (Verdict::Fail, told),
+            () if passed_by(pair, sent) => (Verdict::Unknown, format!("{told}{PAST_THE_FABRIC}")),
+            () => (Verdict::Pass, told),
+        })
+    }
+}
+
+/// Whether the network has seen fewer packets than datagrams were sent, beyond those that were still under way when it began or
+/// ceased to count.
+fn passed_by(pair: PairCounters, sent: usize) -> bool {
+    usize::try_from(pair.packets).is_ok_and(|packets| packets < sent / 2)
 }
 
 /// Whether a direction is cut, by datagrams sent while it should have been and by what the network counted.
@@ -409,6 +442,7 @@ pub fn judge_cut(
         let (passed, all) = (pair.passed_packets(), pair.packets);
         let told = format!("the fabric counted: {passed} of {all} packets {way} were let through");
         seen.push(match passed {
+            0 if passed_by(pair, sent) => (Verdict::Unknown, format!("{told}{PAST_THE_FABRIC}")),
             0 => (Verdict::Pass, told),
             _ => (Verdict::Fail, format!("{told}{THOUGH_BLOCKED}")),
         });
@@ -456,4 +490,25 @@ fn delay_in_words(asked: &Delays, seen: delays::Seen, count: usize, way: &str) -
         "{count} datagrams {way} fit a {shape} jitter of {spread_ms:.2} ms around {low_ms:.2} to {high_ms:.2} ms, \
          expected {asked_ms:.2} ms ± {may_miss_ms:.2} ms; the jitter itself widens the interval"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn datagrams_that_the_network_did_not_count_took_another_way_and_leave_doubt() {
+        let sent = vec![Probe { sent: Instant::now(), arrivals: Vec::new() }; 600];
+        let check = |packets: u64, expected: Verdict| {
+            let counted = PairCounters { packets, blocked_packets: packets, ..PairCounters::default() };
+            let seen = judge_cut(&sent, 0, Some(counted), Block::BlackHole, (500, "there"));
+            let verdict = seen.iter().fold(Verdict::Pass, |verdict, (seen, _)| verdict.and(*seen));
+            assert_eq!(verdict, expected, "{packets}: {seen:?}");
+        };
+        check(600, Verdict::Pass);
+        check(2_000, Verdict::Pass);
+        check(0, Verdict::Unknown);
+    }
 }
