@@ -54,7 +54,36 @@ const CASES: &[Case] = &[
         ["rate-half", "rate", "a link that the database fills carries half of what was asked"],
         &["the rate is too low"],
     ),
+    lie(
+        ["queue-double", "rate", "the queue of a fault holds twice of what was asked"],
+        &["has no receipt", "the queue has the wrong size"],
+    ),
     honest("rate"),
+    lie(
+        ["loss-half", "conditions", "half of the packets that are to be lost are"],
+        &["has no receipt", "were lost"],
+    ),
+    lie(
+        ["duplicates-half", "conditions", "half of the packets that are to arrive twice do"],
+        &["has no receipt", "arrived twice"],
+    ),
+    lie(
+        ["corruption-half", "conditions", "half of the packets that are to have a bit flipped have"],
+        &["has no receipt", "with a bit flipped"],
+    ),
+    lie(
+        ["reorder-half", "conditions", "half of the packets that are to overtake do"],
+        &["has no receipt", "took less than"],
+    ),
+    lie(
+        ["jitter-half", "conditions", "jitter has half the spread that was asked for"],
+        &["has no receipt", "jitter"],
+    ),
+    lie(
+        ["large-packets", "conditions", "packets larger than a fault allows pass"],
+        &["has no receipt", "packets of 1301 bytes"],
+    ),
+    honest("conditions"),
     lie(
         ["path-kept", "kernel-path", "a pair keeps to the kernel's own path, whatever is asked of it"],
         &["partition", "has no receipt", "although the fault blocks this direction"],
@@ -67,6 +96,10 @@ const CASES: &[Case] = &[
     lie(
         ["no-rollback", "power-off", "data that was not synced stays at a power-off"],
         &["nothing was rolled back (canary)"],
+    ),
+    lie(
+        ["synced-lost", "power-off", "the disks of the lab lose what was synced at a power-off"],
+        &["the lab lost synced data at a power-off, so this run shows nothing about the database"],
     ),
     lie(
         ["no-rollback", "cut-off", "data that was not synced stays when the platform switches a node off"],

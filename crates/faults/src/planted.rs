@@ -24,12 +24,28 @@ pub enum Lie {
     RateDouble,
     /// They carry half of it.
     RateHalf,
+    /// Half of the packets that are to be lost are.
+    LossHalf,
+    /// Half of those that are to arrive twice do.
+    DuplicatesHalf,
+    /// Half of those that are to have a bit flipped have.
+    CorruptionHalf,
+    /// Half of those that are to overtake do.
+    ReorderHalf,
+    /// The jitter of faults and links has half the spread that was asked for.
+    JitterHalf,
+    /// Queues of faults hold twice of what was asked for.
+    QueueDouble,
+    /// Packets larger than a fault allows pass.
+    LargePackets,
     /// A pair of places keeps to the kernel's own path, whatever is asked of it.
     PathKept,
     /// What the third node sends keeps to it, and nothing else does.
     PathKeptByOne,
     /// Data that was not synced stays at a power-off.
     NoRollback,
+    /// The disks of the lab lose what was synced at a power-off.
+    SyncedLost,
     /// The platform forgets its rules and what hosts have.
     RulesForgotten,
     /// One process of a node outlives the node's power-off.
@@ -66,14 +82,22 @@ pub enum Lie {
 
 impl Lie {
     /// Every lie, in the order of the contract.
-    pub const ALL: [Lie; 23] = [
+    pub const ALL: [Lie; 31] = [
         Lie::DelayShort,
         Lie::LeakPackets,
         Lie::RateDouble,
         Lie::RateHalf,
+        Lie::LossHalf,
+        Lie::DuplicatesHalf,
+        Lie::CorruptionHalf,
+        Lie::ReorderHalf,
+        Lie::JitterHalf,
+        Lie::QueueDouble,
+        Lie::LargePackets,
         Lie::PathKept,
         Lie::PathKeptByOne,
         Lie::NoRollback,
+        Lie::SyncedLost,
         Lie::RulesForgotten,
         Lie::ProcessLeft,
         Lie::KillNothing,
@@ -100,9 +124,17 @@ impl Lie {
             Lie::LeakPackets => "leak-packets",
             Lie::RateDouble => "rate-double",
             Lie::RateHalf => "rate-half",
+            Lie::LossHalf => "loss-half",
+            Lie::DuplicatesHalf => "duplicates-half",
+            Lie::CorruptionHalf => "corruption-half",
+            Lie::ReorderHalf => "reorder-half",
+            Lie::JitterHalf => "jitter-half",
+            Lie::QueueDouble => "queue-double",
+            Lie::LargePackets => "large-packets",
             Lie::PathKept => "path-kept",
             Lie::PathKeptByOne => "path-kept-by-one",
             Lie::NoRollback => "no-rollback",
+            Lie::SyncedLost => "synced-lost",
             Lie::RulesForgotten => "rules-forgotten",
             Lie::ProcessLeft => "process-left",
             Lie::KillNothing => "kill-nothing",

@@ -13,6 +13,8 @@ mod scenario;
 mod seen;
 mod treatment;
 
+use std::ops::Range;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -46,15 +48,46 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
     let (possible, impossible) = treatment::possible();
     let among = chosen(&asked.only, &possible)?;
     let holdfast = program::build()?;
-    let next = AtomicU64::new(asked.seed);
+    let seeds = asked.seed..asked.seed + asked.runs;
+    let became = make(&holdfast, seeds, asked.at_once, &among)?;
+    keep_scenarios(&became)?;
+    print!("{}", page::table(&became));
+    if asked.only.is_empty() {
+        page::write(asked, &became, &impossible)?;
+    }
+    let is_good = became.iter().all(|one| one.complaints.is_empty());
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Makes the runs of these seeds; what is complained about, each complaint with its seed. For the regular suite.
+///
+/// # Errors
+/// When the campaign's own part fails.
+pub fn complaints(holdfast: &Path, seeds: Range<u64>, at_once: usize) -> anyhow::Result<Vec<String>> {
+    let (possible, _) = treatment::possible();
+    let became = make(holdfast, seeds, at_once, &possible)?;
+    let told = |one: &Became| -> Vec<String> {
+        one.complaints.iter().map(|complaint| format!("{}: {complaint}", one.seed)).collect()
+    };
+    Ok(became.iter().flat_map(told).collect())
+}
+
+/// Makes the runs of these seeds, some at the same time, and prints how each ended; in the order of the seeds.
+fn make(
+    holdfast: &Path,
+    seeds: Range<u64>,
+    at_once: usize,
+    among: &[Treatment],
+) -> anyhow::Result<Vec<Became>> {
+    let next = AtomicU64::new(seeds.start);
     let became: Mutex<Vec<Became>> = Mutex::default();
     let work = || -> anyhow::Result<()> {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= asked.seed + asked.runs {
+            if seed >= seeds.end {
                 return Ok(());
             }
-            let one = one_run::one(&holdfast, seed, &among)?;
+            let one = one_run::one(holdfast, seed, among)?;
             println!("{seed}: {}: {}: {}", one.treatment.name(), one.ended, one.why);
             for complaint in &one.complaints {
                 println!("{seed}: COMPLAINT: {complaint}");
@@ -63,20 +96,14 @@ pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
         }
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..asked.at_once).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
         workers
             .into_iter()
             .try_for_each(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
     })?;
     let mut became = became.into_inner().unwrap_or_else(PoisonError::into_inner);
     became.sort_by_key(|one| one.seed);
-    keep_scenarios(&became)?;
-    print!("{}", page::table(&became));
-    if asked.only.is_empty() {
-        page::write(asked, &became, &impossible)?;
-    }
-    let is_good = became.iter().all(|one| one.complaints.is_empty());
-    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(became)
 }
 
 fn chosen(only: &[String], possible: &[Treatment]) -> anyhow::Result<Vec<Treatment>> {

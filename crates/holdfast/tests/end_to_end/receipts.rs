@@ -117,6 +117,49 @@ fn conditions_beside_each_other_each_have_their_receipt() {
 }
 
 #[test]
+fn conditions_of_which_half_is_imposed_are_each_found_out() {
+    let _turn = beside_others();
+    let Some(desk) = Desk::with_a_lab("conditions_of_which_half_is_imposed_are_each_found_out") else {
+        return;
+    };
+    let lies =
+        ["loss-half", "duplicates-half", "corruption-half", "reorder-half", "jitter-half", "large-packets"];
+    let planted = lies.iter().flat_map(|lie| ["--plant", lie]);
+    let arguments: Vec<&str> = ["run", "scenarios/lies/conditions.yaml"].into_iter().chain(planted).collect();
+    let finished = desk.run(&arguments);
+    let result = finished.result();
+    let evidence = |fault: usize| {
+        let receipt = &result["faults"][fault]["receipt"];
+        assert_eq!(receipt["verdict"], "fail", "{receipt:#}");
+        receipt["evidence"].as_array().expect("evidence").clone()
+    };
+    // What is said of a share that lies outside of its interval.
+    let is_off = |fault: usize, what: &str| {
+        let sentences = evidence(fault);
+        let told = |sentence: &&Value| {
+            let sentence = sentence.as_str().unwrap_or_default();
+            sentence.contains(what) && sentence.contains("throughout the fault") && !counts_as_asked(sentence)
+        };
+        assert!(sentences.iter().any(|sentence| told(&sentence)), "{what}: {sentences:#?}");
+    };
+    is_off(0, "were lost");
+    is_off(0, "arrived twice");
+    is_off(0, "arrived with a bit flipped");
+    is_off(1, "took less than");
+    assert!(evidence(1).iter().any(|one| one.to_string().contains("jitter")), "{:#?}", evidence(1));
+    assert!(evidence(2).iter().any(|one| one.to_string().contains("arrived whole")), "{:#?}", evidence(2));
+    finished.ends_with(2);
+}
+
+/// Whether 10 % lies within the interval that a sentence states: `71 of 700 datagrams .. (7.0 to 14.2 %), expected 10 %`.
+fn counts_as_asked(sentence: &str) -> bool {
+    let interval = sentence.split_once('(').and_then(|(_, rest)| rest.split_once(" %)"));
+    let ends = interval.and_then(|(interval, _)| interval.split_once(" to "));
+    let number = |text: &str| text.parse::<f64>().expect("a share in percent");
+    ends.is_none_or(|(low, high)| (number(low)..=number(high)).contains(&10.0))
+}
+
+#[test]
 fn reordering_where_nothing_takes_time_is_refused_before_anything_is_started() {
     let desk = Desk::new();
     let fault = "{ network: { from: dc1, to: dc2, reorder: 20%, loss: 10% }, for: 3s }";

@@ -60,6 +60,10 @@ impl Datacentre {
         let host = scenario.database.nodes[index];
         let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
         let on = self.disks.for_volume(host, earlier);
+        if settings.planted.contains(&Lie::SyncedLost) {
+            // Never healed: the defect of a lie lasts as long as its disk.
+            std::mem::forget(on.impose(disk::Defect::LoseFlush));
+        }
         let disk = match settings.content {
             VolumeContent::Empty => VirtualDisk::new(&set_up.volume, user, power_offs, on),
             VolumeContent::AtSnapshot => {
