@@ -336,8 +336,9 @@ pub fn back_to_95_percent(seconds: &[Second], baseline_per_s: f64, took_effect_s
     None
 }
 
-/// Throughput in the slowest second that lies wholly within `from_s..=to_s`, as a share of the baseline's. `None` when there is no
-/// baseline or no such second, or one of them cannot be compared.
+/// Throughput in the slowest whole second, from that in which `from_s` lies to the last that ends by `to_s`, as a share of the
+/// baseline's: the seconds of which those below 50 % are counted. `None` when there is no baseline or no such second, or one of them
+/// cannot be compared.
 #[must_use]
 pub fn throughput_ratio_lowest(
     seconds: &[Second],
@@ -345,7 +346,7 @@ pub fn throughput_ratio_lowest(
     from_s: f64,
     to_s: f64,
 ) -> Option<f64> {
-    let shares = within(seconds, from_s, to_s).map(|second| second.share_of(baseline_per_s));
+    let shares = within(seconds, from_s.floor(), to_s).map(|second| second.share_of(baseline_per_s));
     shares.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
 }
 

@@ -98,11 +98,19 @@ pub(crate) fn clauses(fault: &FaultResult, said: &mut Option<String>) -> Vec<Str
 /// not low and would have been seen, or is not known.
 fn below(fault: &FaultResult) -> Option<String> {
     let below_95_s = fault.below_95_percent_s?;
-    let limit = lowered_limit(fault);
     if below_95_s <= 0.0 {
-        let (of, share) = limit?;
+        let (of, share) = lowered_limit(fault)?;
         return Some(format!(
-            "a loss that left{of} more than {share} of the baseline was not to be seen: {TOO_UNEVEN}"
+            "throughput{of} was not below {share} of the baseline; a smaller loss cannot be told: {TOO_UNEVEN}"
+        ));
+    }
+    let longest = fault.loads.iter().filter(|load| load.below_95_percent_s == Some(below_95_s));
+    let lowered: Option<Vec<f64>> = longest.map(FaultLoadResult::lowered_limit_share).collect();
+    if let Some(share) = lowered.and_then(|shares| shares.into_iter().reduce(f64::max)) {
+        return Some(format!(
+            "throughput was below {} of the baseline for {below_95_s:.0}\u{a0}s; for how long it was below 95\u{a0}% cannot be \
+             told: {TOO_UNEVEN}",
+            format::percent(share)
         ));
     }
     let below_50_s = fault.below_50_percent_s.unwrap_or(0.0);
@@ -111,11 +119,7 @@ fn below(fault: &FaultResult) -> Option<String> {
     } else {
         String::new()
     };
-    let less = limit.map(|(of, share)| format!(" (a second counts{of} from below {share} on: {TOO_UNEVEN})"));
-    Some(format!(
-        "throughput was below 95\u{a0}% of the baseline for {below_95_s:.0}\u{a0}s{deeper}{}",
-        less.unwrap_or_default()
-    ))
+    Some(format!("throughput was below 95\u{a0}% of the baseline for {below_95_s:.0}\u{a0}s{deeper}"))
 }
 
 const TOO_UNEVEN: &str = "the baseline's own seconds differ that much";

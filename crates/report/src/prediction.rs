@@ -28,7 +28,8 @@ pub(crate) fn sections(result: &RunResult) -> Vec<(String, String)> {
         );
         sections.push(("Predicted and measured".to_owned(), body));
     }
-    sections.extend(reproduction::section(&result.reproduces));
+    let first = result.loads.first().filter(|_| result.loads.len() > 1);
+    sections.extend(reproduction::section(&result.reproduces, first.map(|load| load.name.as_str())));
     sections
 }
 

@@ -10,8 +10,9 @@ use crate::format::{self, figure};
 use crate::markup::escape;
 use crate::tables::{EFFICIENCY, EFFICIENCY_ABOVE_100};
 
-/// The section with its title; nothing where nothing was published.
-pub(crate) fn section(reproduced: &ReproducedReport) -> Option<(String, String)> {
+/// The section with its title; nothing where nothing was published. `load` is the load whose figures they are, where there are
+/// several.
+pub(crate) fn section(reproduced: &ReproducedReport, load: Option<&str>) -> Option<(String, String)> {
     if reproduced.figures.is_empty() {
         return None;
     }
@@ -33,8 +34,12 @@ pub(crate) fn section(reproduced: &ReproducedReport) -> Option<(String, String)>
         }
         html.push_str("</tr>");
     }
+    html.push_str("</tbody></table></div>");
+    if let Some(load) = load {
+        let _ = write!(html, "<p class=\"note\">This run: figures of load {}.</p>", escape(load));
+    }
     html.push_str(
-        "</tbody></table></div><p class=\"note\">Absolute speeds depend on the report's hardware; only ratios, changes and the order of \
+        "<p class=\"note\">Absolute speeds depend on the report's hardware; only ratios, changes and the order of \
          events carry over.</p>",
     );
     let is_short = |row: &ReproducedFigure| {
@@ -95,7 +100,7 @@ mod tests {
             row("throughput_lowest_percent", [None, Some(55.0)], [None, None]),
         ];
         let (title, html) =
-            section(&ReproducedReport { report: "FR-1".to_owned(), figures }).expect("a section");
+            section(&ReproducedReport { report: "FR-1".to_owned(), figures }, None).expect("a section");
         assert_eq!(title, "Beside FR-1");
         assert!(!html.contains("above 100 %"), "{html}");
         for part in ["\u{2212}1.2 points", "+0.5 points", "+268", "+300", "not measured", "colspan"] {
@@ -106,12 +111,15 @@ mod tests {
     #[test]
     fn without_a_baseline_there_are_two_columns_and_without_figures_nothing() {
         let figures = vec![row("tps", [None, Some(18.87)], [Some(90.0), Some(19.0)])];
-        let (_, html) = section(&ReproducedReport { report: "FR-3".to_owned(), figures }).expect("a section");
+        let (_, html) =
+            section(&ReproducedReport { report: "FR-3".to_owned(), figures }, None).expect("a section");
         assert!(html.contains("18.9") && !html.contains("Change"), "{html}");
-        assert_eq!(section(&ReproducedReport::default()), None);
+        assert_eq!(section(&ReproducedReport::default(), None), None);
         let short = vec![row("efficiency_percent", [Some(97.6), Some(96.4)], [Some(149.0), Some(93.0)])];
         let (_, html) =
-            section(&ReproducedReport { report: "FR-1".to_owned(), figures: short }).expect("a section");
+            section(&ReproducedReport { report: "FR-1".to_owned(), figures: short }, Some("tpcb"))
+                .expect("a section");
         assert!(html.contains("above 100 % is possible in a short run"), "{html}");
+        assert!(html.contains("This run: figures of load tpcb."), "{html}");
     }
 }

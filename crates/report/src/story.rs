@@ -180,7 +180,7 @@ fn fault_sentence(run: &RunDirectory, fault: &FaultResult, said: &mut Option<Str
         );
     };
     let mut parts =
-        vec![format!("At {} {}{}", format::seconds(effect_s), struck(fault), with_nodes(run, fault))];
+        vec![format!("At {} {}", format::seconds(effect_s), struck(fault, &with_nodes(run, fault)))];
     parts.extend(answers(run, fault, effect_s));
     let felt = interruption::clauses(fault, said);
     // A run that left no result, or an older one, has no gaps: then the first success is all there is.
@@ -194,16 +194,17 @@ fn fault_sentence(run: &RunDirectory, fault: &FaultResult, said: &mut Option<Str
     format!("{}.", parts.join("; "))
 }
 
-fn struck(fault: &FaultResult) -> String {
+/// What happened, to which nodes, and as it stands in the scenario where that says more than the hosts.
+fn struck(fault: &FaultResult, nodes: &str) -> String {
     let what = match fault.hits.as_slice() {
         [] => fault.target.clone(),
         [host] => format!("the host {host}"),
         hosts => format!("the hosts {}", format::listed(hosts)),
     };
     match fault_kind(&fault.kind).map(|kind| kind.story.clause) {
-        Some(Clause::Hosts(clause)) => format!("{what} {clause}"),
-        Some(Clause::Target(clause)) => format!("{clause} ({})", fault.target),
-        None => format!("{} started on {what}", fault.kind),
+        Some(Clause::Hosts(clause)) => format!("{what} {clause}{nodes}"),
+        Some(Clause::Target(clause)) => format!("{clause}{nodes}: {}", fault.target),
+        None => format!("{} started on {what}{nodes}", fault.kind),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use history::AgentFacts;
 use history::BASELINE;
+use history::ErrorClass;
 use history::PhaseFacts;
 use history::WARM_UP;
 use history::{Event, EventKind};
@@ -55,12 +56,29 @@ pub(crate) fn all_warnings(
     }
     let told = warnings::folded(&doubts).into_iter();
     found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
+    found.extend(loads.iter().filter_map(mostly_conflicts));
     found.extend(crate::agents::warnings(agents));
     found.extend(links_in_doubt(lab.and_then(|lab| lab.links.as_ref())));
     let kernel_path = lab.and_then(|lab| lab.kernel_path.as_ref());
     found.extend(lab.and_then(|lab| lost_unseen(lab.packets_lost_on_the_way_in, kernel_path.is_some())));
     found.extend(kernel_path.and_then(|path| off_the_path(path.places_lost)));
     found
+}
+
+/// Conflicts with other transactions are no errors of the database, and yet a load of which most attempts end so measures little else.
+fn mostly_conflicts(load: &LoadResult) -> Option<WarningResult> {
+    let measured = &load.phases.iter().find(|phase| phase.name == BASELINE)?.measured;
+    let conflicts = *measured.errors.get(ErrorClass::Serialization.name())?;
+    (conflicts > measured.transactions).then(|| WarningResult {
+        what: format!(
+            "load {}: {} of its transactions failed in the baseline because of conflicts with others, and {} succeeded",
+            load.name,
+            report::with_thousands(conflicts),
+            report::with_thousands(measured.transactions)
+        ),
+        remedy: "give it more rows (`scale`) or fewer clients: throughput that conflicts limit may rise when a node is lost"
+            .to_owned(),
+    })
 }
 
 /// What succeeded in the whole seconds of a phase: one that it shares with the next may be a fault's.
@@ -140,6 +158,26 @@ mod tests {
             "{}",
             warning.what
         );
+    }
+
+    #[test]
+    fn a_baseline_of_more_conflicts_than_successes_is_warned_of() {
+        let load = |transactions: u64| {
+            let errors = [(ErrorClass::Serialization.name().to_owned(), 5_307)].into();
+            let measured = results::LoadFigures { transactions, errors, ..results::LoadFigures::default() };
+            let phase = results::PhaseResult {
+                name: BASELINE.to_owned(),
+                measured,
+                ..results::PhaseResult::default()
+            };
+            LoadResult { name: "tpcb".to_owned(), phases: vec![phase], ..LoadResult::default() }
+        };
+        let told = mostly_conflicts(&load(3_718)).expect("a warning").what;
+        assert!(
+            told.starts_with("load tpcb: 5,307 of its transactions failed") && told.contains("3,718"),
+            "{told}"
+        );
+        assert_eq!(mostly_conflicts(&load(5_307)), None);
     }
 
     #[test]

@@ -19,10 +19,10 @@ fn series(counts: &[u64]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_slowest_second_is_one_that_lies_wholly_within_and_nothing_where_there_is_none() {
+fn the_slowest_second_counts_from_that_of_the_fault_to_the_last_whole_one_and_nothing_where_there_is_none() {
     let seconds = seconds(&[0, 0, 0, 0, 100, 10, 55, 66, 90]);
     let lowest = |from_s, to_s| throughput_ratio_lowest(&seconds, 100.0, from_s, to_s);
-    assert_eq!((lowest(5.5, 8.0), lowest(5.0, 8.0), lowest(6.5, 6.9)), (Some(0.55), Some(0.1), None));
+    assert_eq!((lowest(5.5, 8.0), lowest(5.0, 8.0), lowest(6.5, 6.9)), (Some(0.1), Some(0.1), None));
     assert_eq!(throughput_ratio_lowest(&seconds, 0.0, 5.0, 8.0), None);
 }
 

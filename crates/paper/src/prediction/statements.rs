@@ -39,7 +39,7 @@ pub(super) fn of_loads(
             if load.measured.clients == Some(1) && !thinks {
                 rows.extend(compared.throughput());
             }
-            sentences.push(compared.sentence(scenario.database.engine.elects()));
+            sentences.push(compared.sentence());
         }
     }
     (rows, sentences)
@@ -153,7 +153,7 @@ impl Compared<'_> {
         Some(figure(name, "per second", predicted, self.per_s(1), slack))
     }
 
-    fn sentence(&self, elects: bool) -> String {
+    fn sentence(&self) -> String {
         let (mut paying, mut quiet) = (Vec::new(), 0);
         for (cost, asked_ms) in self.added_on_paper() {
             let Some(added) = self.added_ms(&cost.name) else { continue };
@@ -177,19 +177,22 @@ impl Compared<'_> {
             "In phase {phase} {} {} beyond noise{others}{}.",
             paying.join(", "),
             if paying.len() == 1 { "differs" } else { "differ" },
-            self.why(elects)
+            self.why()
         )
     }
 
-    fn why(&self, elects: bool) -> &'static str {
+    /// Why those statements pay: a database with one log waits once, at the commit, one with a group for each statement at each
+    /// that writes.
+    fn why(&self) -> &'static str {
         let waits = |cost: &Cost| cost.quorum_round_trips > 0;
+        let waiting = self.added_on_paper().filter(|(cost, _)| waits(cost)).count();
         let largest = self.added_on_paper().filter(|(cost, _)| waits(cost)).map(|(_, added)| added);
         let others = self.added_on_paper().filter(|(cost, _)| !waits(cost)).map(|(_, added)| added);
         let most = |added: f64, one: f64| added.max(one);
         if largest.fold(0.0, most) <= others.fold(0.0, most) {
             ""
-        } else if elects {
-            ": one Raft group, so every request waits for a quorum"
+        } else if waiting > 1 {
+            ": every request that writes waits for a quorum"
         } else {
             ": one write-ahead log, streamed continuously, so only the commit waits for the standby"
         }

@@ -414,7 +414,8 @@ fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
         relation,
         low: None,
         high: None,
-        agrees: Some(lost.known() == 0 || relation == Relation::AtLeast),
+        // That some may be lost no run can contradict: it is no prediction that was kept.
+        agrees: (relation == Relation::Equal).then(|| lost.known() == 0),
         agrees_within: None,
         predicted_in_words: Some(words.to_owned()),
         measured_in_words: lost.is_at_least().then(|| format!("{lost} writes")),
