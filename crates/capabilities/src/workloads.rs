@@ -265,8 +265,8 @@ options! { TPCC_OPTIONS, "tpcc",
         "how transaction types are chosen: from shuffled decks (as the standard allows) or by random weights";
     "deliveries": Shape::Word(&["queued", "at-once"]) => "queued",
         "whether deliveries go through a queue or run at the terminal";
-    "isolation": Shape::Word(ISOLATION_LEVELS) => "read-committed",
-        "isolation level of the transactions";
+    "isolation": Shape::Word(ISOLATION_LEVELS),
+        "isolation level of the transactions; default the database's default level";
 }
 
 options! { IOT_OPTIONS, "iot",

@@ -122,8 +122,9 @@ pub enum Command {
     },
     /// Explain a word: a key of a scenario, a fault, workload, engine, check, quantity, shipped scenario or glossary term
     Explain {
-        /// The word
-        thing: String,
+        /// The word, in small or capital letters; a term of several words as it is
+        #[arg(required = true)]
+        thing: Vec<String>,
     },
     /// Test what this machine allows, and print the remedy for what is missing
     Doctor,

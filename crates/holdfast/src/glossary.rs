@@ -34,6 +34,21 @@ pub fn here(word: &str) -> Option<&'static str> {
     of(word, rows(OTHER_SYSTEMS, OTHER_SYSTEMS_HEAD))
 }
 
+/// A text of a page for the terminal: of `[words](page.md)` the words.
+pub fn without_links(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((link, target)) = rest.split_once("](") {
+        let (Some((before, words)), Some((_, after))) = (link.rsplit_once('['), target.split_once(')'))
+        else {
+            break;
+        };
+        shown.extend([before, words]);
+        rest = after;
+    }
+    shown + rest
+}
+
 fn of(word: &str, mut terms: impl Iterator<Item = Term>) -> Option<&'static str> {
     let is_it = |term: &Term| term.words.iter().any(|known| known.eq_ignore_ascii_case(word));
     terms.find(is_it).map(|term| term.meaning)
@@ -49,6 +64,12 @@ fn rows(page: &'static str, head: &'static str) -> impl Iterator<Item = Term> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_link_the_words_are_shown() {
+        let text = "moved by [live migration](migration.md), or `[dc1, dc2]`; see [clocks](clocks.md#x).";
+        assert_eq!(without_links(text), "moved by live migration, or `[dc1, dc2]`; see clocks.");
+    }
 
     #[test]
     fn every_row_of_the_page_is_read_and_every_word_stands_once() {

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         }
         Command::List { what } => commands::list::list(what),
         Command::Doctor => commands::doctor::doctor(),
-        Command::Explain { thing } => commands::explain::explain(&thing),
+        Command::Explain { thing } => commands::explain::explain(&thing.join(" ")),
         Command::Schema { engine } => commands::schema::schema(engine),
         Command::Heal { run_directory, print } => commands::heal::heal(&run_directory, print),
         Command::Faults { what: FaultsCommand::Check { file } } => commands::faults::check(&file),

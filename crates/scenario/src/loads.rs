@@ -165,9 +165,11 @@ pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, 
         findings.add(
             "one-isolation-level",
             document.workload_at,
-            format!("the engine `{name}` supports only the isolation level serializable"),
+            format!(
+                "transactions of the engine `{name}` have one isolation level, and none can be asked for"
+            ),
             "chooses an isolation level",
-            "take the option `isolation` out, or use another engine",
+            "remove the option `isolation`, or use another engine",
         );
     }
 }

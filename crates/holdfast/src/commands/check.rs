@@ -1,6 +1,7 @@
 //! `holdfast check`: says whether a scenario is right, and what follows from it on paper. Starts nothing; of a Kubernetes cluster it
 //! asks what the login may do there.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use pods::{Asked, Grant};
@@ -64,6 +65,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
         length_s * u64::from(matrix.repeat),
     );
     say_needs(matrix.cells.iter().map(|cell| &cell.scenario));
+    say_what_was_not_run(matrix.cells.iter().map(|cell| &cell.scenario));
     // What is the same on paper is said once.
     let mut said: Vec<(Vec<String>, &str)> = Vec::new();
     for cell in &matrix.cells {
@@ -99,6 +101,16 @@ fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
         free(room.disk_bytes),
         free(room.memory_bytes),
     );
+}
+
+/// The engines whose files were written from documentation alone, each once.
+fn say_what_was_not_run<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
+    let files = scenarios
+        .filter_map(|scenario| Some((scenario.database.engine.name, scenario.database.engine.file?)));
+    let not_run: BTreeMap<&str, _> = files.filter(|(_, file)| !file.tested.here).collect();
+    for (name, file) in not_run {
+        printed!("  {name}: {}", file.tested);
+    }
 }
 
 /// Every command that a run may give, and where. Nothing is run.
@@ -193,9 +205,7 @@ fn show(path: &Path, scenario: &Scenario) {
         return show_leave(scenario);
     }
     say_needs([scenario].into_iter());
-    if let Some(file) = engine.file.filter(|file| !file.tested.here) {
-        printed!("  {}: {}", engine.name, file.tested);
-    }
+    say_what_was_not_run([scenario].into_iter());
     for line in paper_text::lines(&paper::analyse(scenario)) {
         printed!("{line}");
     }

@@ -15,8 +15,16 @@ use crate::{glossary, printed};
 /// The word for the language of command files.
 const COMMAND_FILE: &str = "command-file";
 
-/// Explains.
+/// Explains; a name that is unknown as it is written is looked up in small letters.
 pub fn explain(word: &str) -> Result<Exit, Exit> {
+    let small = word.to_lowercase();
+    explain_as_written(word).or_else(|unknown| match small == word {
+        true => Err(unknown),
+        false => explain_as_written(&small).map_err(|_| unknown),
+    })
+}
+
+fn explain_as_written(word: &str) -> Result<Exit, Exit> {
     let named = things(word);
     let mut explanations = scenario::explain::explain(word);
     if word == scenario::explain::ENGINE {
@@ -49,10 +57,10 @@ pub fn explain(word: &str) -> Result<Exit, Exit> {
         )));
     }
     if let Some(meaning) = meaning {
-        printed!("{word}: in the glossary\n  {meaning}\n");
+        printed!("{word}: in the glossary\n  {}\n", glossary::without_links(meaning));
     }
     if let Some(here) = here {
-        printed!("{word}: a word of other systems; here it is\n  {here}\n");
+        printed!("{word}: a word of other systems; here it is\n  {}\n", glossary::without_links(here));
     }
     if let Some((path, description)) = shipped {
         let path = path.display();

@@ -203,6 +203,8 @@ fn loads() -> Value {
         { "workload": "script", "name": "own", "clients": 1, "options": { "scripts": [{ "file": "own.sql" }] } },
         { "workload": "tpcb", "name": "due", "clients": 9, "rate": "2000/s", "arrival": "poisson" },
         { "workload": "bank", "clients": 9, "sweep": { "rate": ["0.5/s", "20/s"] }, "options": { "isolation": "serializable" } },
+        { "workload": "tpcc", "clients": 2, "options": { "pauses": "on", "mix": "weights", "deliveries": "at-once",
+            "isolation": "read-committed" } },
         { "workload": "append", "clients": 9, "think_time": "1.5s", "options": { "isolation": "repeatable-read" } },
         { "workload": "kv", "clients": 2, "reads": "any", "options": { "read": "50%", "span": "10%", "span_limit": 7, "batch": 2, "block_min": 3,
             "block_max": 9, "keys": 1000, "order": "zipfian", "exponent": 1.2, "preload": 5 } },

@@ -29,7 +29,7 @@ use history::Action;
 use self::population::Part;
 use self::random::{DELIVERY, KINDS, NEW_ORDER};
 use self::terminal::{DeliveryQueue, Habits, Input, Terminal};
-use crate::dialect::{analyse, beginning};
+use crate::dialect::analyse;
 use crate::loading::left_s;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
@@ -67,12 +67,11 @@ impl Tpcc {
         let pauses = options.switch("pauses")?;
         let weights = options.word("mix")? == "weights";
         let queue = options.word("deliveries")? == "queued";
-        let isolation = options.word("isolation")?;
+        let begin = options.begin()?;
         options.finish()?;
-        let (begin, ..) = beginning(isolation);
         let mut statements = transactions::STATEMENTS.to_vec();
         if let Some(first) = statements.first_mut() {
-            first.sql = begin.into();
+            *first = begin;
         }
         Ok(Tpcc { weights, queue, pauses, statements, waiting: Mutex::default() })
     }
@@ -314,5 +313,7 @@ mod tests {
         };
         assert_eq!(begin("repeatable-read").as_deref(), Ok("BEGIN ISOLATION LEVEL REPEATABLE READ"));
         assert!(begin("chaos").is_err());
+        let by_default = Tpcc::configured(&BTreeMap::new()).map(|tpcc| tpcc.statements()[0].sql.to_string());
+        assert_eq!(by_default.as_deref(), Ok("BEGIN"), "databases of one level take no other");
     }
 }

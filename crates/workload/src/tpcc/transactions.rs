@@ -30,7 +30,7 @@ macro_rules! statements {
 }
 
 statements! {
-    Begin = "BEGIN", "BEGIN ISOLATION LEVEL READ COMMITTED";
+    Begin = "BEGIN", "BEGIN";
     Commit = "COMMIT", "COMMIT";
     Rollback = "ROLLBACK", "ROLLBACK";
     OrderCustomer = "NEW-ORDER: SELECT customer",
