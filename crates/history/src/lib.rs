@@ -14,6 +14,7 @@ pub mod kubernetes;
 pub mod lines;
 pub mod migration;
 pub mod operation;
+pub mod place_id;
 pub mod platform_action;
 pub mod reader;
 mod seconds;
@@ -39,6 +40,7 @@ pub use operation::{
     Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, LEDGER_SEQUENCE_BITS, Operation, Outcome,
     TOO_MANY_CONNECTIONS,
 };
+pub use place_id::{Each, HostId, NodeId, PerHost, PerNode, PlaceId};
 pub use platform_action::PlatformAction;
 pub use reader::HistoryReader;
 pub use step::Step;
