@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use history::FaultId;
+use history::{FaultId, HostId, NodeId};
 use scenario::{Aim, FaultTarget, Level, NodeTarget, Place, Scenario};
 
 /// What a fault is.
@@ -50,7 +50,7 @@ impl Likeness {
     /// That of this fault of the scenario. The node that led when it struck is needed where the fault names a place
     /// or a node and not a role.
     #[must_use]
-    pub fn of(scenario: &Scenario, number: FaultId, leader: Option<usize>) -> Option<Likeness> {
+    pub fn of(scenario: &Scenario, number: FaultId, leader: Option<NodeId>) -> Option<Likeness> {
         let fault = scenario.faults().nth(number.index())?;
         // After a first fault nodes may run elsewhere than the scenario has them.
         let around = Around { scenario, leader, is_first: number == FaultId::FIRST };
@@ -62,7 +62,7 @@ impl Likeness {
 /// What a fault's target is held against.
 struct Around<'s> {
     scenario: &'s Scenario,
-    leader: Option<usize>,
+    leader: Option<NodeId>,
     is_first: bool,
 }
 
@@ -81,11 +81,11 @@ impl Around<'_> {
         self.scenario.database.engine.is_leaderless()
     }
 
-    /// Numbers of the nodes that start in a place.
-    fn nodes_in(&self, place: &Place) -> BTreeSet<usize> {
+    /// Nodes that start in a place.
+    fn nodes_in(&self, place: &Place) -> BTreeSet<NodeId> {
         let (hosts, nodes) = (&self.scenario.site.hosts, &self.scenario.database.nodes);
-        let stands = |host: &usize| hosts.get(*host).is_some_and(|host| host.is_in(place));
-        nodes.iter().enumerate().filter(|(_, host)| stands(host)).map(|(node, _)| node).collect()
+        let stands = |host: &HostId| hosts.get(*host).is_some_and(|host| host.is_in(place));
+        nodes.numbered().filter(|(_, host)| stands(host)).map(|(node, _)| node).collect()
     }
 
     fn of_target(&self, target: &FaultTarget) -> Option<Whom> {
@@ -107,7 +107,7 @@ impl Around<'_> {
         if self.is_first { self.of_nodes(&self.nodes_in(place)) } else { None }
     }
 
-    fn of_nodes(&self, struck: &BTreeSet<usize>) -> Option<Whom> {
+    fn of_nodes(&self, struck: &BTreeSet<NodeId>) -> Option<Whom> {
         let all = self.scenario.database.nodes.len();
         match struck.len() {
             0 => None,
@@ -146,6 +146,8 @@ mod tests {
 
     use super::*;
 
+    const NODES: [NodeId; 3] = [NodeId::FIRST, NodeId::new(1), NodeId::new(2)];
+
     fn scenario(engine: &str, faults: &str) -> Scenario {
         let text = format!(
             "\
@@ -165,7 +167,7 @@ schedule:
     }
 
     #[track_caller]
-    fn check(engine: &str, fault: &str, leader: Option<usize>, expected: Option<(&str, &str, Whom)>) {
+    fn check(engine: &str, fault: &str, leader: Option<NodeId>, expected: Option<(&str, &str, Whom)>) {
         let told = Likeness::of(&scenario(engine, fault), FaultId::FIRST, leader);
         let told = told.as_ref().map(|told| (told.kind, told.form.as_str(), told.whom));
         assert_eq!(told, expected, "{engine}: {fault}");
@@ -176,12 +178,12 @@ schedule:
         let off = |whom| Some(("power-off", "", whom));
         check("etcd", "{ power-off: { host: leader }, for: 5s }", None, off(Whom::Leader));
         check("etcd", "{ power-off: { host: a-follower }, for: 5s }", None, off(Whom::Follower));
-        check("etcd", "{ power-off: { host: dc1/a/h1 }, for: 5s }", Some(0), off(Whom::Leader));
-        check("etcd", "{ power-off: { host: dc1/a/h1 }, for: 5s }", Some(2), off(Whom::Follower));
-        check("etcd", "{ power-off: { zone: dc1/a }, for: 5s }", Some(0), off(Whom::Leader));
+        check("etcd", "{ power-off: { host: dc1/a/h1 }, for: 5s }", Some(NODES[0]), off(Whom::Leader));
+        check("etcd", "{ power-off: { host: dc1/a/h1 }, for: 5s }", Some(NODES[2]), off(Whom::Follower));
+        check("etcd", "{ power-off: { zone: dc1/a }, for: 5s }", Some(NODES[0]), off(Whom::Leader));
         let two = |with_leader| off(Whom::Some { nodes: 2, with_leader });
-        check("etcd", "{ power-off: { zone: dc1/b }, for: 5s }", Some(0), two(false));
-        check("etcd", "{ power-off: { zone: dc1/b }, for: 5s }", Some(1), two(true));
+        check("etcd", "{ power-off: { zone: dc1/b }, for: 5s }", Some(NODES[0]), two(false));
+        check("etcd", "{ power-off: { zone: dc1/b }, for: 5s }", Some(NODES[1]), two(true));
         check("etcd", "{ power-off: { region: dc1 }, for: 5s }", None, off(Whom::All));
         check("galera", "{ power-off: { host: dc1/b/h1 }, for: 5s }", None, off(Whom::AnyNode));
         check("galera", "{ power-off: { host: coordinator }, for: 5s }", None, off(Whom::AnyNode));
@@ -191,12 +193,12 @@ schedule:
     fn a_fault_of_which_nobody_knows_whom_it_struck_is_like_none() {
         check("etcd", "{ power-off: { host: random }, for: 5s }", None, None);
         check("etcd", "{ power-off: { host: dc1/a/h1 }, for: 5s }", None, None);
-        check("etcd", "{ power-off: { host: dc1/c/h1 }, for: 5s }", Some(0), None);
-        check("etcd", "{ power-off: { zone: leader }, for: 5s }", Some(0), None);
+        check("etcd", "{ power-off: { host: dc1/c/h1 }, for: 5s }", Some(NODES[0]), None);
+        check("etcd", "{ power-off: { zone: leader }, for: 5s }", Some(NODES[0]), None);
         check("etcd", "{ process: { of: random, how: stop }, for: 5s }", None, None);
         let twice =
             "{ power-off: { host: dc1/a/h1 }, for: 5s }, { power-off: { host: dc1/a/h1 }, at: 30s, for: 5s }";
-        let of = |index| Likeness::of(&scenario("etcd", twice), FaultId::new(index), Some(0));
+        let of = |index| Likeness::of(&scenario("etcd", twice), FaultId::new(index), Some(NODES[0]));
         assert!(of(0).is_some());
         assert!(of(1).is_none(), "nodes may have moved since");
         assert!(of(2).is_none());

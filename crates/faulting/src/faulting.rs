@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use fabric::{Policy, Rule};
 use faults::{FaultRecord, FaultRecords, ReceiptOf};
-use history::{EventKind, EventSink, FaultId, Receipt, Verdict};
+use history::{EventKind, EventSink, FaultId, HostId, NodeId, Receipt, Verdict};
 use paper::network::{LinkRates, policy};
 use platform::{Datacentre, Platform};
-use scenario::{Fault, FaultAction, Site, Taken, node_name};
+use scenario::{Fault, FaultAction, Site, Taken};
 
 use self::network::NetworkAction;
 use self::waiting::{Aim, Waiting};
@@ -43,12 +43,12 @@ trait StandingFault: Send + Sync {
     fn give_up(&mut self) {}
 
     /// The processes that it keeps stopped, and the number of their node.
-    fn stopped(&self) -> Option<(usize, &Table)> {
+    fn stopped(&self) -> Option<(NodeId, &Table)> {
         None
     }
 
     /// Another fault, by number, gives these hosts power.
-    fn gets_power(&mut self, _by: FaultId, _hosts: &[usize]) {}
+    fn gets_power(&mut self, _by: FaultId, _hosts: &[HostId]) {}
 
     /// What it asks of the network.
     fn rules(&self) -> &[Rule] {
@@ -201,7 +201,7 @@ impl Faulting {
             kind: record.kind.clone(),
             target: record.target.clone(),
             hits: record.hits.clone(),
-            nodes: record.vms.iter().map(|vm| node_name(*vm)).collect(),
+            nodes: record.vms.iter().map(|vm| vm.to_string()).collect(),
         });
         *lock(&self.records).of(number) = record.clone();
     }

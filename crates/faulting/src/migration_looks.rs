@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fabric::CountGuard;
-use history::{Receipt, Verdict};
+use history::{HostId, Receipt, Verdict};
 use lab::round_trip::End;
 use lab::{KeptConnection, attachment, probe};
 use platform::{Datacentre, MigrationWatch, Vm};
@@ -176,8 +176,8 @@ impl MigrationLooks {
     }
 
     /// Counts what comes to the node at the one host and at the other.
-    fn count(&self, from: usize, to: usize) -> Option<CountGuard> {
-        let at = |host: usize| {
+    fn count(&self, from: HostId, to: HostId) -> Option<CountGuard> {
+        let at = |host: HostId| {
             let mut path = self.datacentre.hosts[host].path.clone();
             path.push(self.node().to_owned());
             (Vec::new(), path)
@@ -279,7 +279,7 @@ impl MigrationWatch for MigrationLooks {
         !self.called_off.is_due()
     }
 
-    fn begins(&self, from: usize, to: usize) {
+    fn begins(&self, from: HostId, to: HostId) {
         let names = [from, to].map(|host| self.datacentre.hosts[host].name());
         let (kept, counts) = (self.connect(), self.count(from, to));
         let before = counts.as_ref().and_then(|counts| self.arrivals(counts));

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use history::{Receipt, Verdict};
+use history::{HostId, NodeId, Receipt, Verdict};
 use lab::probe::NodeNamespaces;
 use lab::{attachment, probe};
 use platform::{ClientPlace, Datacentre, processes_left};
@@ -56,7 +56,7 @@ impl<'a> Observer<'a> {
 
     /// The hosts and VMs given, as subjects.
     #[must_use]
-    pub fn subjects(&self, hosts: &[usize], vms: &[usize]) -> Vec<Subject> {
+    pub fn subjects(&self, hosts: &[HostId], vms: &[NodeId]) -> Vec<Subject> {
         let hosts = hosts.iter().map(|host| {
             let host = &self.datacentre.hosts[*host];
             Subject { name: format!("host {}", host.name()), address: host.address }

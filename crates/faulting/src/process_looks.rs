@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use history::{Receipt, Verdict};
+use history::{NodeId, Receipt, Verdict};
 use lab::knock::{self, Answer};
 use lab::process_table::{self, Identity, Seen};
 use platform::{Datacentre, Vm};
@@ -36,8 +36,8 @@ pub(crate) type Table = BTreeMap<Identity, Seen>;
 pub(crate) struct Onlooker {
     datacentre: Arc<Datacentre>,
     pub(crate) vm: Arc<Vm>,
-    /// The node's number.
-    pub(crate) number: usize,
+    /// Its node.
+    pub(crate) node: NodeId,
     address: SocketAddr,
     /// The file name of the one program that is meant.
     only: Option<String>,
@@ -68,13 +68,13 @@ impl Onlooker {
     /// None where no clients stand anywhere.
     pub(crate) fn new(
         datacentre: &Arc<Datacentre>,
-        (number, address): (usize, SocketAddr),
+        (node, address): (NodeId, SocketAddr),
         only: Option<String>,
         longest_delay: Duration,
     ) -> Option<Onlooker> {
         let place = datacentre.client_places.keys().next()?.clone();
-        let (datacentre, vm) = (datacentre.clone(), datacentre.vms[number].clone());
-        Some(Onlooker { datacentre, vm, number, address, only, place, round_trip: longest_delay * 2 })
+        let (datacentre, vm) = (datacentre.clone(), datacentre.vms[node].clone());
+        Some(Onlooker { datacentre, vm, node, address, only, place, round_trip: longest_delay * 2 })
     }
 
     /// Looks at the node before the fault.

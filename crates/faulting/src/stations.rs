@@ -5,11 +5,10 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use fabric::Block;
-use history::RoundTrip;
+use history::{HostId, NodeId, RoundTrip};
 use lab::round_trip::{End, round_trips};
 use paper::RequestedNetwork;
 use platform::{Datacentre, Host, Standstill};
-use scenario::node_name;
 
 /// Round trips measured for each pair; their median is what counts.
 const SAMPLES: usize = 11;
@@ -40,10 +39,10 @@ pub struct Station {
 /// What a station is there with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StandsOn {
-    /// A node, by number, in the boot whose init has this process number.
-    Node(usize, Option<u32>),
-    /// A host, by number.
-    Host(usize),
+    /// A node, in the boot whose init has this process number.
+    Node(NodeId, Option<u32>),
+    /// A host.
+    Host(HostId),
     /// A place of clients, which has no power to lose.
     Clients,
 }
@@ -101,11 +100,11 @@ impl Station {
 #[must_use]
 pub fn stations(datacentre: &Datacentre) -> Vec<Station> {
     let found = Instant::now();
-    let nodes = datacentre.vms.iter().enumerate().filter_map(|(index, vm)| {
+    let nodes = datacentre.vms.numbered().filter_map(|(node, vm)| {
         let mut path = datacentre.hosts[vm.host()].path.clone();
-        path.push(node_name(index));
-        let stands_on = StandsOn::Node(index, vm.init_pid());
-        let (name, namespace) = (node_name(index), vm.namespace()?);
+        path.push(node.to_string());
+        let stands_on = StandsOn::Node(node, vm.init_pid());
+        let (name, namespace) = (node.to_string(), vm.namespace()?);
         Some(Station { name, path, address: vm.address(), namespace, stands_on, found })
     });
     let places = datacentre.client_places.iter().filter_map(|(name, place)| {
@@ -127,7 +126,7 @@ pub fn stations_at(datacentre: &Datacentre, places: &[&[String]]) -> Vec<Station
         if found.iter().any(|station| station.path.starts_with(place)) {
             continue;
         }
-        let mut hosts = datacentre.hosts.iter().enumerate();
+        let mut hosts = datacentre.hosts.numbered();
         let host = hosts.find(|(_, host)| host.is_on() && host.path.starts_with(place));
         found.extend(host.and_then(|(number, host)| host_station(number, host)));
     }
@@ -137,13 +136,13 @@ pub fn stations_at(datacentre: &Datacentre, places: &[&[String]]) -> Vec<Station
 /// Every place that packets come from or go to: stations, and all hosts with power.
 #[must_use]
 pub fn everywhere(datacentre: &Datacentre) -> Vec<Station> {
-    let hosts = datacentre.hosts.iter().enumerate().filter(|(_, host)| host.is_on());
+    let hosts = datacentre.hosts.numbered().filter(|(_, host)| host.is_on());
     let mut found = stations(datacentre);
     found.extend(hosts.filter_map(|(number, host)| host_station(number, host)));
     found
 }
 
-fn host_station(number: usize, host: &Host) -> Option<Station> {
+fn host_station(number: HostId, host: &Host) -> Option<Station> {
     let found = Instant::now();
     let namespace = host.namespace().try_clone().ok()?;
     let (name, path) = (format!("host {}", host.name()), host.path.clone());

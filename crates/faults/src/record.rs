@@ -2,7 +2,7 @@
 //!
 //! Facts alone. Whoever breaks and looks writes it; predictions and results read it.
 
-use history::{FaultId, Receipt, Verdict};
+use history::{FaultId, HostId, NodeId, Receipt, Verdict};
 
 use crate::struck::Struck;
 
@@ -19,17 +19,17 @@ pub struct FaultRecord {
     pub aims_at_leader: bool,
     /// Whether it comes and goes, so that it leaves no one state.
     pub comes_and_goes: bool,
-    /// Hosts hit, by index.
-    pub hosts: Vec<usize>,
+    /// Hosts hit.
+    pub hosts: Vec<HostId>,
     /// Paths of the hosts hit.
     pub hits: Vec<String>,
-    /// VMs that ran there, by index.
-    pub vms: Vec<usize>,
-    /// VMs that died with these hosts and were not among them, by index: on other hosts where a component on one of these served
+    /// VMs that ran there.
+    pub vms: Vec<NodeId>,
+    /// VMs that died with these hosts and were not among them: on other hosts where a component on one of these served
     /// their volume, or started there in the last moment.
-    pub vms_elsewhere: Vec<usize>,
-    /// Who led just before, by index, where that decides what a partition leaves and somebody said so.
-    pub leader: Option<usize>,
+    pub vms_elsewhere: Vec<NodeId>,
+    /// Who led just before, where that decides what a partition leaves and somebody said so.
+    pub leader: Option<NodeId>,
     /// When it was asked for.
     pub asked_s: f64,
     /// When it took effect, if a receipt shows that it did.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use capabilities::{Leadership, Quorum as Choice};
+use history::NodeId;
 use model::Acknowledgements;
 use model::deployment::{Deployment, Level, Quorum, Rules, Takeover};
 use model::practice::SyncFacts;
-use scenario::{ConsistencyLevel, Failover, Scenario, Synchronous, node_name};
+use scenario::{ConsistencyLevel, Failover, Scenario, Synchronous};
 
 use crate::storage;
 
@@ -31,7 +32,7 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
     };
     Deployment {
         hosts: scenario.site.hosts.iter().map(scenario::Host::path).collect(),
-        nodes: scenario.database.nodes.clone(),
+        nodes: storage::indexes(&scenario.database.nodes),
         clients: clients.collect(),
         rules,
         storage: storage::of(scenario),
@@ -117,5 +118,5 @@ pub fn acknowledgements(scenario: &Scenario) -> Acknowledgements {
 #[must_use]
 pub fn nodes_in(deployment: &Deployment, place: &[String]) -> Vec<String> {
     let within = |node: &usize| deployment.host_of(*node).starts_with(place);
-    (0..deployment.nodes.len()).filter(within).map(node_name).collect()
+    (0..deployment.nodes.len()).filter(within).map(|node| NodeId::new(node).to_string()).collect()
 }

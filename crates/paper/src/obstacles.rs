@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use history::{HostId, NodeId};
 use placement::{Bond, Cluster, Group, Obstacle, Rule, Strength};
-use scenario::node_name;
 use scenario::units::format_size;
 
 /// Of hosts with the same obstacle, so many are named.
@@ -11,7 +11,7 @@ const NAMED_HOSTS: usize = 3;
 
 /// What stands against hosts, those with the same taken together. Where a rule excludes many hosts, the nodes there are left out.
 #[must_use]
-pub fn obstacles_in_words(obstacles: &[(usize, Obstacle)], cluster: &Cluster) -> String {
+pub fn obstacles_in_words(obstacles: &[(HostId, Obstacle)], cluster: &Cluster) -> String {
     let mut hosts: BTreeMap<Obstacle, Vec<String>> = BTreeMap::new();
     for (host, obstacle) in obstacles {
         let path = cluster.hosts[*host].path.join("/");
@@ -30,10 +30,10 @@ pub fn obstacles_in_words(obstacles: &[(usize, Obstacle)], cluster: &Cluster) ->
 }
 
 /// A rule that excludes more hosts than are named is the same obstacle on all of them, whichever node runs there.
-fn told_for_all(obstacle: Obstacle, all: &[(usize, Obstacle)]) -> Obstacle {
+fn told_for_all(obstacle: Obstacle, all: &[(HostId, Obstacle)]) -> Obstacle {
     let Obstacle::Rule { rule, .. } = obstacle else { return obstacle };
     let is_same =
-        |(_, of): &&(usize, Obstacle)| matches!(of, Obstacle::Rule { rule: other, .. } if *other == rule);
+        |(_, of): &&(HostId, Obstacle)| matches!(of, Obstacle::Rule { rule: other, .. } if *other == rule);
     let count = all.iter().filter(is_same).count();
     if count > NAMED_HOSTS { Obstacle::Rule { rule, with: None } } else { obstacle }
 }
@@ -49,7 +49,7 @@ fn in_words(obstacle: Obstacle, cluster: &Cluster) -> String {
         Obstacle::Rule { rule, with } => {
             let rule = rule_in_words(&cluster.rules[rule]);
             match with {
-                Some(with) => format!("{rule}, and {} is there", node_name(with)),
+                Some(with) => format!("{rule}, and {with} is there"),
                 None => rule,
             }
         }
@@ -76,12 +76,12 @@ pub fn rule_in_words(Rule { bond, strength }: &Rule) -> String {
     }
 }
 
-fn nodes(vms: &[usize]) -> String {
+fn nodes(vms: &[NodeId]) -> String {
     match vms {
         [one, two, three, rest @ ..] if !rest.is_empty() => {
-            format!("{}, {}, {} and {} more", node_name(*one), node_name(*two), node_name(*three), rest.len())
+            format!("{one}, {two}, {three} and {} more", rest.len())
         }
-        few => few.iter().map(|vm| node_name(*vm)).collect::<Vec<_>>().join(", "),
+        few => few.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -98,14 +98,16 @@ mod tests {
             capacity: Capacity::default(),
             is_on: true,
         };
-        let apart = Bond::Apart { vms: (0..5).collect(), by: Group::Host };
+        let apart = Bond::Apart { vms: (0..5).map(NodeId::new).collect(), by: Group::Host };
         let cluster = Cluster {
-            hosts: ["h1", "h2", "h3", "h4", "h5"].map(host).to_vec(),
-            vms: Vec::new(),
+            hosts: ["h1", "h2", "h3", "h4", "h5"].map(host).into_iter().collect(),
+            vms: Vec::new().into(),
             rules: vec![Rule { bond: apart, strength: Strength::Must }],
         };
-        let in_the_way = |host: usize| (host, Obstacle::Rule { rule: 0, with: Some(host) });
-        let many: Vec<(usize, Obstacle)> = (1..5).map(in_the_way).collect();
+        let in_the_way = |number: usize| {
+            (HostId::new(number), Obstacle::Rule { rule: 0, with: Some(NodeId::new(number)) })
+        };
+        let many: Vec<(HostId, Obstacle)> = (1..5).map(in_the_way).collect();
         assert_eq!(
             obstacles_in_words(&many, &cluster),
             "dc1/a/h2, dc1/a/h3, dc1/a/h4 and 1 more: n1, n2, n3 and 2 more must not share a host"

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use history::PhaseFacts;
-use scenario::{FaultAction, FaultTarget, NetworkFault, Scenario, Takes, node_name};
+use scenario::{FaultAction, FaultTarget, NetworkFault, Scenario, Takes};
 
 use crate::network::{self, LinkRates};
 use crate::requested::RequestedNetwork;
@@ -20,9 +20,9 @@ pub(crate) fn requested_during(
         rules_during(scenario, phase)?,
     );
     let mut paths: Vec<Vec<String>> = Vec::new();
-    for (number, host) in scenario.database.nodes.iter().enumerate() {
+    for (node, host) in scenario.database.nodes.numbered() {
         let mut path = scenario.site.hosts.get(*host)?.path();
-        path.push(node_name(number));
+        path.push(node.to_string());
         paths.push(path);
     }
     let mut clients = load.from.path.clone();

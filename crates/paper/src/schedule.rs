@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use capabilities::ClockTolerance;
 use faults::partition::{Split, possible};
+use history::NodeId;
 use model::deployment::{Deployment, Path};
 use model::survival::{Failure, Outcome, outcome};
 use scenario::{
@@ -252,7 +253,9 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
             PartitionShape::Bridge(target) => {
                 let within = |place: &Path, node: &usize| deployment.host_of(*node).starts_with(place);
                 let nodes = 0..deployment.nodes.len();
-                let bridge = |place: Path| nodes.clone().filter(|node| within(&place, node)).collect();
+                let bridge = |place: Path| {
+                    nodes.clone().filter(|node| within(&place, node)).map(NodeId::new).collect()
+                };
                 splits(places(target, deployment).into_iter().map(bridge).map(Split::Bridge), deployment)
             }
         },
@@ -267,7 +270,7 @@ fn struck_processes(
 ) -> Result<Vec<Vec<Failure>>, &'static str> {
     let count = deployment.nodes.len();
     let nodes = match fault.node {
-        NodeTarget::Named(node) => node..node + 1,
+        NodeTarget::Named(node) => node.index()..node.index() + 1,
         NodeTarget::Leader => 0..count.min(1),
         NodeTarget::AFollower => 1..count,
         NodeTarget::Random => 0..count,
@@ -285,13 +288,13 @@ fn splits(
     shapes: impl IntoIterator<Item = Split>,
     deployment: &Deployment,
 ) -> Result<Vec<Vec<Failure>>, &'static str> {
-    let nodes: Vec<usize> = (0..deployment.nodes.len()).collect();
+    let nodes: Vec<NodeId> = (0..deployment.nodes.len()).map(NodeId::new).collect();
     let mut choices = Vec::new();
     for shape in shapes {
         let ways = possible(&shape, &nodes)
             .ok_or("the seed chooses the partition, and there are too many possible ones")?;
-        let place = |node: usize| deployment.host_of(node).to_vec();
-        let cut = |(from, to): (usize, usize)| {
+        let place = |node: NodeId| deployment.host_of(node.index()).to_vec();
+        let cut = |(from, to): (NodeId, NodeId)| {
             (place(from) != place(to)).then(|| Failure::Cut(place(from), place(to)))
         };
         choices.extend(ways.into_iter().map(|way| way.into_iter().filter_map(cut).collect::<Vec<Failure>>()));

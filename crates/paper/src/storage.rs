@@ -3,6 +3,7 @@
 //! Owns the conversion. Which disk of a host a volume takes is decided where disks are made (`disks`); a test there and
 //! one here hold the two together.
 
+use history::{HostId, NodeId};
 use model::deployment::{Deployment, Path};
 use model::storage::{Acknowledge, Component, DiskGroup, Promotion, Storage, Volume};
 use model::survival::Failure;
@@ -18,22 +19,28 @@ pub(crate) fn of(scenario: &Scenario) -> Storage {
     let mirrored = scenario.database.storage.as_ref().filter(|storage| storage.is_mirrored());
     let volumes = match mirrored {
         Some(storage) => {
-            let of_node =
-                |(node, hosts): (usize, &Vec<usize>)| mirror(storage, hosts, &disk_name(disks, node));
-            storage.components.iter().enumerate().map(of_node).collect()
+            let of_node = |(node, hosts): (NodeId, &Vec<HostId>)| {
+                mirror(storage, hosts, &disk_name(disks, node.index()))
+            };
+            storage.components.numbered().map(of_node).collect()
         }
         None => {
             let nodes = &scenario.database.nodes;
-            let alone = |(node, host): (usize, &usize)| {
-                let earlier = nodes[..node].iter().filter(|other| *other == host).count();
-                Volume::alone(*host, &disk_name(disks, earlier))
+            let alone = |(node, host): (NodeId, &HostId)| {
+                let earlier = nodes.iter().take(node.index()).filter(|other| *other == host).count();
+                Volume::alone(host.index(), &disk_name(disks, earlier))
             };
-            nodes.iter().enumerate().map(alone).collect()
+            nodes.numbered().map(alone).collect()
         }
     };
     let groups = disks.grouped().into_iter().map(group).collect();
-    let for_storage = mirrored.map(|storage| storage.for_storage.clone()).unwrap_or_default();
+    let for_storage = mirrored.map_or(Vec::new(), |storage| indexes(&storage.for_storage));
     Storage { groups, volumes, for_storage }
+}
+
+/// The numbers that the model gives hosts.
+pub(crate) fn indexes<'h>(hosts: impl IntoIterator<Item = &'h HostId>) -> Vec<usize> {
+    hosts.into_iter().map(|host| host.index()).collect()
 }
 
 /// A host's capacity disks are taken in turn.
@@ -41,9 +48,12 @@ fn disk_name(disks: Disks, number: usize) -> String {
     format!("d{}", number % (disks.capacity as usize).max(1) + 1)
 }
 
-fn mirror(storage: &scenario::Storage, hosts: &[usize], disk: &str) -> Volume {
+fn mirror(storage: &scenario::Storage, hosts: &[HostId], disk: &str) -> Volume {
     Volume {
-        components: hosts.iter().map(|host| Component { host: *host, disk: disk.to_owned() }).collect(),
+        components: hosts
+            .iter()
+            .map(|host| Component { host: host.index(), disk: disk.to_owned() })
+            .collect(),
         served_from: None,
         fails_with_host: true,
         acknowledge: match storage.acknowledge {

@@ -2,6 +2,7 @@
 //!
 //! Owns asking; who may run where is the crate `placement`'s to say.
 
+use history::HostId;
 use placement::{Cluster, Stranded, stranded_by};
 use scenario::{Failover, Scenario};
 
@@ -10,7 +11,7 @@ pub struct PlacementSurvey {
     /// The site at the beginning.
     pub cluster: Cluster,
     /// By the host that is lost: nodes that stay off.
-    pub stranded: Vec<(usize, Vec<Stranded>)>,
+    pub stranded: Vec<(HostId, Vec<Stranded>)>,
 }
 
 pub(crate) fn survey(scenario: &Scenario) -> Option<PlacementSurvey> {
@@ -20,7 +21,7 @@ pub(crate) fn survey(scenario: &Scenario) -> Option<PlacementSurvey> {
         return None;
     }
     let cluster = database.platform.cluster(&scenario.site, database);
-    let of_host = |host: &usize| (*host, stranded_by(&cluster, &[*host]));
+    let of_host = |host: &HostId| (*host, stranded_by(&cluster, &[*host]));
     let stranded = database.nodes.iter().map(of_host).filter(|(_, stranded)| !stranded.is_empty()).collect();
     Some(PlacementSurvey { stranded, cluster })
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns the question on paper, with the same decisions that are made when it happens.
 
+use history::{HostId, NodeId};
+
 use crate::choice::{Data, Wanted, start};
 use crate::cluster::Cluster;
 use crate::reasons::{Decision, Left, Obstacle};
@@ -10,20 +12,20 @@ use crate::reasons::{Decision, Left, Obstacle};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranded {
     /// Which.
-    pub vm: usize,
+    pub vm: NodeId,
     /// What would stand against each host, in their order.
-    pub obstacles: Vec<(usize, Obstacle)>,
+    pub obstacles: Vec<(HostId, Obstacle)>,
 }
 
 /// VMs that would stay off if these hosts were lost at once.
 #[must_use]
-pub fn stranded_by(cluster: &Cluster, lost: &[usize]) -> Vec<Stranded> {
+pub fn stranded_by(cluster: &Cluster, lost: &[HostId]) -> Vec<Stranded> {
     let mut cluster = cluster.clone();
     for host in lost {
         cluster.hosts[*host].is_on = false;
     }
     let mut wanted = Vec::new();
-    for (vm, of) in cluster.vms.iter_mut().enumerate() {
+    for (vm, of) in cluster.vms.numbered_mut() {
         if of.at.is_some_and(|host| lost.contains(&host)) {
             of.at = None;
             let tried = Default::default();

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use history::{HostId, NodeId};
+
 use crate::cluster::Cluster;
 use crate::rules::{Bond, Group, Strength};
 
@@ -13,7 +15,7 @@ pub enum Violation {
     /// VMs on a host need more memory than it has.
     Memory {
         /// The host.
-        host: usize,
+        host: HostId,
         /// What they need.
         needed_bytes: u64,
         /// What it has.
@@ -22,7 +24,7 @@ pub enum Violation {
     /// More VMs on a host than it may run.
     Full {
         /// The host.
-        host: usize,
+        host: HostId,
         /// As many.
         vms: usize,
         /// As it may.
@@ -33,26 +35,26 @@ pub enum Violation {
         /// The rule.
         rule: usize,
         /// One of them.
-        one: usize,
+        one: NodeId,
         /// The other.
-        other: usize,
+        other: NodeId,
     },
     /// A VM runs where a rule that must hold does not let it.
     Outside {
         /// The rule.
         rule: usize,
         /// The VM.
-        vm: usize,
+        vm: NodeId,
         /// Where it runs.
-        host: usize,
+        host: HostId,
     },
 }
 
 /// Everything that must not be, as the VMs run now.
 #[must_use]
 pub fn violations(cluster: &Cluster) -> Vec<Violation> {
-    let mut running: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (vm, of) in cluster.vms.iter().enumerate() {
+    let mut running: BTreeMap<HostId, Vec<NodeId>> = BTreeMap::new();
+    for (vm, of) in cluster.vms.numbered() {
         if let Some(host) = of.at {
             running.entry(host).or_default().push(vm);
         }
@@ -70,12 +72,12 @@ pub fn violations(cluster: &Cluster) -> Vec<Violation> {
     }
     let must = cluster.rules.iter().enumerate().filter(|(_, rule)| rule.strength == Strength::Must);
     for (rule, of) in must {
-        let placed = |vms: &[usize]| -> Vec<(usize, usize)> {
+        let placed = |vms: &[NodeId]| -> Vec<(NodeId, HostId)> {
             vms.iter().filter_map(|vm| Some((*vm, cluster.vms[*vm].at?))).collect()
         };
         match &of.bond {
             Bond::Apart { vms, by } => {
-                let mut first_there: BTreeMap<String, usize> = BTreeMap::new();
+                let mut first_there: BTreeMap<String, NodeId> = BTreeMap::new();
                 for (vm, host) in placed(vms) {
                     let path = &cluster.hosts[host].path;
                     let names = match by {

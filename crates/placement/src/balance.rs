@@ -2,6 +2,8 @@
 //!
 //! Owns which moves are worth it. How a VM is moved while it runs is not its business.
 
+use history::{HostId, NodeId};
+
 use crate::cluster::Cluster;
 use crate::reasons::{Decision, MoveReason};
 use crate::rules::Strength;
@@ -28,7 +30,7 @@ pub fn rebalance(cluster: &Cluster, drs: Drs) -> Vec<Decision> {
         return moves;
     }
     // Each VM moves once at most, so this ends.
-    for vm in 0..cluster.vms.len() {
+    for vm in cluster.vms.ids() {
         // One that is on its way is left alone.
         let (Some(from), None) = (cluster.vms[vm].at, cluster.vms[vm].moves_to) else { continue };
         let home = cluster.vms[vm].home;
@@ -46,45 +48,45 @@ pub fn rebalance(cluster: &Cluster, drs: Drs) -> Vec<Decision> {
     moves
 }
 
-fn may_run(cluster: &Cluster, vm: usize, host: usize) -> bool {
+fn may_run(cluster: &Cluster, vm: NodeId, host: HostId) -> bool {
     cluster.hosts[host].is_on && cluster.obstacle(vm, host).is_none()
 }
 
 /// Rules that the VM breaks there: those that must hold, those that should.
-fn broken(cluster: &Cluster, vm: usize, host: usize) -> (usize, usize) {
+fn broken(cluster: &Cluster, vm: NodeId, host: HostId) -> (usize, usize) {
     let count = |strength| cluster.breaches(vm, host, strength).len();
     (count(Strength::Must), count(Strength::Should))
 }
 
-fn vms_on(cluster: &Cluster, host: usize, vm: usize) -> usize {
+fn vms_on(cluster: &Cluster, host: HostId, vm: NodeId) -> usize {
     cluster.others_on(host, vm).count()
 }
 
 /// A host where fewer rules are broken, where any is broken here.
-fn repair(cluster: &Cluster, vm: usize, from: usize) -> Option<(usize, MoveReason)> {
+fn repair(cluster: &Cluster, vm: NodeId, from: HostId) -> Option<(HostId, MoveReason)> {
     let of = |strength| cluster.breaches(vm, from, strength).into_iter().next();
     let rule = of(Strength::Must).or_else(|| of(Strength::Should))?.rule;
     let now = broken(cluster, vm, from);
     let fits =
-        |host: &usize| *host != from && may_run(cluster, vm, *host) && broken(cluster, vm, *host) < now;
-    let hosts = (0..cluster.hosts.len()).filter(fits);
+        |host: &HostId| *host != from && may_run(cluster, vm, *host) && broken(cluster, vm, *host) < now;
+    let hosts = cluster.hosts.ids().filter(fits);
     let best = hosts.min_by_key(|host| (broken(cluster, vm, *host), vms_on(cluster, *host, vm), *host))?;
     Some((best, MoveReason::RepairsRule { rule }))
 }
 
 /// The emptiest host, where it has two VMs less than this one and no rule speaks against it; never away from home.
-fn even_out(cluster: &Cluster, vm: usize, from: usize) -> Option<(usize, MoveReason)> {
+fn even_out(cluster: &Cluster, vm: NodeId, from: HostId) -> Option<(HostId, MoveReason)> {
     if cluster.vms[vm].home == from {
         return None;
     }
     let vms_here = vms_on(cluster, from, vm) + 1;
     let now = broken(cluster, vm, from);
-    let fits = |host: &usize| {
+    let fits = |host: &HostId| {
         may_run(cluster, vm, *host)
             && broken(cluster, vm, *host) <= now
             && vms_on(cluster, *host, vm) + 2 <= vms_here
     };
-    let hosts = (0..cluster.hosts.len()).filter(fits);
+    let hosts = cluster.hosts.ids().filter(fits);
     let best = hosts.min_by_key(|host| (vms_on(cluster, *host, vm), *host))?;
     Some((best, MoveReason::Balances { vms_here, vms_there: vms_on(cluster, best, vm) }))
 }

@@ -1,5 +1,7 @@
 //! Rules that one VM would break on one host while the others stand as they do.
 
+use history::{HostId, NodeId};
+
 use crate::cluster::Cluster;
 use crate::rules::{Bond, Group, Strength};
 
@@ -8,12 +10,12 @@ use crate::rules::{Bond, Group, Strength};
 pub(crate) struct Breach {
     pub(crate) rule: usize,
     /// The VM it would share a group with.
-    pub(crate) with: Option<usize>,
+    pub(crate) with: Option<NodeId>,
 }
 
 impl Cluster {
     /// The group that a host stands in.
-    pub(crate) fn group(&self, host: usize, by: Group) -> &[String] {
+    pub(crate) fn group(&self, host: HostId, by: Group) -> &[String] {
         let path = &self.hosts[host].path;
         match by {
             Group::Host => path,
@@ -23,12 +25,12 @@ impl Cluster {
     }
 
     /// The rules of a strength that the VM would break on the host.
-    pub(crate) fn breaches(&self, vm: usize, host: usize, strength: Strength) -> Vec<Breach> {
+    pub(crate) fn breaches(&self, vm: NodeId, host: HostId, strength: Strength) -> Vec<Breach> {
         let rules = self.rules.iter().enumerate().filter(|(_, rule)| rule.strength == strength);
         rules.filter_map(|(number, rule)| self.breach((number, &rule.bond), vm, host)).collect()
     }
 
-    fn breach(&self, (rule, bond): (usize, &Bond), vm: usize, host: usize) -> Option<Breach> {
+    fn breach(&self, (rule, bond): (usize, &Bond), vm: NodeId, host: HostId) -> Option<Breach> {
         match bond {
             Bond::Within { vms, hosts } => {
                 let breaks = vms.contains(&vm) && !hosts.contains(&host);
@@ -36,7 +38,7 @@ impl Cluster {
             }
             Bond::Apart { vms, by } if vms.contains(&vm) => {
                 let group = self.group(host, *by);
-                let shares = |other: &&usize| {
+                let shares = |other: &&NodeId| {
                     let mut places = self.vms[**other].places();
                     **other != vm && places.any(|place| self.group(place, *by) == group)
                 };

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use history::{HostId, NodeId};
+
 use crate::cluster::Cluster;
 use crate::reasons::{Better, Decision, Left, Obstacle, StartReason};
 use crate::rules::Strength;
@@ -26,9 +28,9 @@ pub enum Data {
     /// On hosts of its own; others reach it over the network.
     On {
         /// Hosts with power that have some of it.
-        holds: BTreeMap<usize, Holds>,
+        holds: BTreeMap<HostId, Holds>,
         /// Hosts that are there for storage.
-        for_storage: BTreeSet<usize>,
+        for_storage: BTreeSet<HostId>,
     },
 }
 
@@ -36,21 +38,21 @@ pub enum Data {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// Which.
-    pub vm: usize,
+    pub vm: NodeId,
     /// What it has left behind.
     pub left: Left,
     /// Where its data is.
     pub data: Data,
     /// Hosts that may have it; all when absent.
-    pub only: Option<Vec<usize>>,
+    pub only: Option<Vec<HostId>>,
     /// Hosts that were tried just now, in vain.
-    pub tried: BTreeSet<usize>,
+    pub tried: BTreeSet<HostId>,
 }
 
 /// A host that can have the VM.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
-    host: usize,
+    host: HostId,
     holds: Holds,
     is_for_storage: bool,
     /// Rules that should hold and would not.
@@ -80,8 +82,8 @@ pub fn start(cluster: &Cluster, wanted: &[Wanted]) -> Vec<Decision> {
 
 /// Hosts that can have the VM, the best first.
 #[must_use]
-pub fn hosts_in_order(cluster: &Cluster, wanted: &Wanted) -> Vec<usize> {
-    let can = (0..cluster.hosts.len()).filter(|host| obstacle(cluster, wanted, *host).is_none());
+pub fn hosts_in_order(cluster: &Cluster, wanted: &Wanted) -> Vec<HostId> {
+    let can = cluster.hosts.ids().filter(|host| obstacle(cluster, wanted, *host).is_none());
     let candidates = can.map(|host| candidate(cluster, wanted, host)).collect();
     order(candidates, wanted.left).into_iter().map(|of| of.host).collect()
 }
@@ -90,7 +92,7 @@ fn start_one(cluster: &Cluster, wanted: &Wanted) -> Decision {
     let vm = wanted.vm;
     let mut candidates = Vec::new();
     let mut obstacles = Vec::new();
-    for host in 0..cluster.hosts.len() {
+    for host in cluster.hosts.ids() {
         match obstacle(cluster, wanted, host) {
             Some(obstacle) => obstacles.push((host, obstacle)),
             None => candidates.push(candidate(cluster, wanted, host)),
@@ -112,18 +114,18 @@ fn start_one(cluster: &Cluster, wanted: &Wanted) -> Decision {
 }
 
 /// What the VM's data has to say of a host.
-fn holds(wanted: &Wanted, host: usize) -> Holds {
+fn holds(wanted: &Wanted, host: HostId) -> Holds {
     match &wanted.data {
         Data::Anywhere => Holds::Nothing,
         Data::On { holds, .. } => holds.get(&host).copied().unwrap_or(Holds::Nothing),
     }
 }
 
-fn is_for_storage(wanted: &Wanted, host: usize) -> bool {
+fn is_for_storage(wanted: &Wanted, host: HostId) -> bool {
     matches!(&wanted.data, Data::On { for_storage, .. } if for_storage.contains(&host))
 }
 
-fn obstacle(cluster: &Cluster, wanted: &Wanted, host: usize) -> Option<Obstacle> {
+fn obstacle(cluster: &Cluster, wanted: &Wanted, host: HostId) -> Option<Obstacle> {
     if !cluster.hosts[host].is_on {
         return Some(Obstacle::NoPower);
     }
@@ -148,7 +150,7 @@ fn obstacle(cluster: &Cluster, wanted: &Wanted, host: usize) -> Option<Obstacle>
 impl Cluster {
     /// What stands against a VM on a host with power: its capacity, or a rule that must hold.
     #[must_use]
-    pub fn obstacle(&self, vm: usize, host: usize) -> Option<Obstacle> {
+    pub fn obstacle(&self, vm: NodeId, host: HostId) -> Option<Obstacle> {
         let capacity = self.hosts[host].capacity;
         if let Some(most) = capacity.vms.filter(|most| self.others_on(host, vm).count() >= *most) {
             return Some(Obstacle::Full { vms: most });
@@ -165,7 +167,7 @@ impl Cluster {
     }
 }
 
-fn candidate(cluster: &Cluster, wanted: &Wanted, host: usize) -> Candidate {
+fn candidate(cluster: &Cluster, wanted: &Wanted, host: HostId) -> Candidate {
     Candidate {
         host,
         holds: holds(wanted, host),
@@ -247,12 +249,13 @@ mod tests {
                 _ => Holds::Nothing,
             };
             let (is_for_storage, vms, names_shared) = (signs[1] == 's', digit(2), digit(3));
+            let host = HostId::new(host);
             Candidate { host, holds, is_for_storage, broken: 0, vms, names_shared }
         };
         let all = hosts.split_whitespace().enumerate().map(candidate);
         let candidates = all.filter(|of| group(of.holds, of.is_for_storage, left).is_some()).collect();
         let ordered = order(candidates, left);
-        assert_eq!(ordered.iter().map(|of| of.host).collect::<Vec<_>>(), expected, "{hosts}");
+        assert_eq!(ordered.iter().map(|of| of.host.index()).collect::<Vec<_>>(), expected, "{hosts}");
         assert_eq!(better(&ordered[0], &ordered[1], left), why, "{hosts}");
     }
 

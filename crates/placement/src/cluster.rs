@@ -2,6 +2,8 @@
 //!
 //! Owns what is free. What follows from it is decided elsewhere.
 
+use history::{HostId, NodeId, PerHost, PerNode};
+
 use crate::rules::Rule;
 
 /// What a host has for VMs; no bound where nothing is said.
@@ -32,18 +34,18 @@ pub struct Vm {
     /// Who is started first: the lower number; of equals the first in order.
     pub rank: usize,
     /// Where it runs or is being started; none while it is off.
-    pub at: Option<usize>,
+    pub at: Option<HostId>,
     /// Where it is being moved to while it runs: it takes its room there already, beside that where it is.
-    pub moves_to: Option<usize>,
+    pub moves_to: Option<HostId>,
     /// Where it ran last.
-    pub last: usize,
+    pub last: HostId,
     /// Where it belongs: where it ran at the beginning.
-    pub home: usize,
+    pub home: HostId,
 }
 
 impl Vm {
     /// Hosts that it takes room of, each once.
-    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = HostId> {
         self.at.into_iter().chain(self.moves_to.filter(|to| self.at != Some(*to)))
     }
 }
@@ -52,31 +54,31 @@ impl Vm {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cluster {
     /// The hosts.
-    pub hosts: Vec<Host>,
+    pub hosts: PerHost<Host>,
     /// The VMs.
-    pub vms: Vec<Vm>,
+    pub vms: PerNode<Vm>,
     /// What keeps VMs apart or together.
     pub rules: Vec<Rule>,
 }
 
 impl Cluster {
     /// VMs that take room of a host, without one that is to be put there or moved away.
-    pub fn others_on(&self, host: usize, vm: usize) -> impl Iterator<Item = usize> {
-        let on = move |(number, of): (usize, &Vm)| {
+    pub fn others_on(&self, host: HostId, vm: NodeId) -> impl Iterator<Item = NodeId> {
+        let on = move |(number, of): (NodeId, &Vm)| {
             let takes_room = of.places().any(|place| place == host);
             (number != vm && takes_room).then_some(number)
         };
-        self.vms.iter().enumerate().filter_map(on)
+        self.vms.numbered().filter_map(on)
     }
 
     /// How many names the paths of two hosts share, from the region down.
-    pub(crate) fn names_shared(&self, one: usize, other: usize) -> usize {
+    pub(crate) fn names_shared(&self, one: HostId, other: HostId) -> usize {
         let pair = self.hosts[one].path.iter().zip(&self.hosts[other].path);
         pair.take_while(|(one, other)| one == other).count()
     }
 
     /// The VM is there from now on.
-    pub(crate) fn put(&mut self, vm: usize, host: usize) {
+    pub(crate) fn put(&mut self, vm: NodeId, host: HostId) {
         self.vms[vm].at = Some(host);
         self.vms[vm].last = host;
     }

@@ -1,5 +1,7 @@
 //! Decisions, and why they were made: facts, of which others make sentences.
 
+use history::{HostId, NodeId};
+
 /// What a VM has left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
@@ -17,27 +19,27 @@ pub enum Decision {
     /// Start it.
     Start {
         /// Which.
-        vm: usize,
+        vm: NodeId,
         /// Where.
-        host: usize,
+        host: HostId,
         /// Why there.
         reason: StartReason,
     },
     /// Leave it off until something changes: no host can have it.
     Wait {
         /// Which.
-        vm: usize,
+        vm: NodeId,
         /// What stands against each host, in their order.
-        obstacles: Vec<(usize, Obstacle)>,
+        obstacles: Vec<(HostId, Obstacle)>,
     },
     /// Move it while it runs.
     Move {
         /// Which.
-        vm: usize,
+        vm: NodeId,
         /// From where.
-        from: usize,
+        from: HostId,
         /// Where to.
-        to: usize,
+        to: HostId,
         /// What the move is good for.
         reason: MoveReason,
     },
@@ -55,7 +57,7 @@ pub struct StartReason {
     /// Rules that are broken although they should not be.
     pub broken: Vec<usize>,
     /// What stood against each other host.
-    pub obstacles: Vec<(usize, Obstacle)>,
+    pub obstacles: Vec<(HostId, Obstacle)>,
 }
 
 /// What makes a host better than another.
@@ -99,7 +101,7 @@ pub enum Obstacle {
         /// Its number.
         rule: usize,
         /// The VM that is in the way.
-        with: Option<usize>,
+        with: Option<NodeId>,
     },
     /// The VM's data cannot be had there.
     NoData,

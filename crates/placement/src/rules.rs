@@ -2,6 +2,7 @@
 //!
 //! Owns what a rule can say. Whether it is broken is for `breaches`.
 
+use history::{HostId, NodeId};
 use serde::Serialize;
 
 /// Whether a rule may be broken.
@@ -33,16 +34,16 @@ pub enum Bond {
     /// No two of these VMs share a group.
     Apart {
         /// Which VMs.
-        vms: Vec<usize>,
+        vms: Vec<NodeId>,
         /// What they do not share.
         by: Group,
     },
     /// These VMs run on these hosts.
     Within {
         /// Which VMs.
-        vms: Vec<usize>,
+        vms: Vec<NodeId>,
         /// Which hosts.
-        hosts: Vec<usize>,
+        hosts: Vec<HostId>,
     },
 }
 

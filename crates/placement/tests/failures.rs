@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use history::{HostId, NodeId, PerNode, PlaceId};
 use placement::{
     Bond, Capacity, Cluster, Data, Decision, Drs, Group, Holds, Host, Left, Obstacle, Rule, Strength,
     Violation, Vm, Wanted, rebalance, start, stranded_by, violations,
 };
 
 const HOSTS: usize = 12;
+/// The first hosts and VMs of a small cluster.
+const HOST: [HostId; 4] = [HostId::FIRST, HostId::new(1), HostId::new(2), HostId::new(3)];
+const VM: [NodeId; 3] = [NodeId::FIRST, NodeId::new(1), NodeId::new(2)];
 const SEQUENCES: u64 = 100_000;
 const GIB: u64 = 1 << 30;
 
@@ -23,8 +27,8 @@ impl Chance {
         ((mixed ^ (mixed >> 31)) % bound as u64) as usize
     }
 
-    fn some_of(&mut self, count: usize, of: usize) -> Vec<usize> {
-        let picked: BTreeSet<usize> = (0..count).map(|_| self.below(of)).collect();
+    fn some_of<I: PlaceId + Ord>(&mut self, count: usize, of: usize) -> Vec<I> {
+        let picked: BTreeSet<I> = (0..count).map(|_| I::new(self.below(of))).collect();
         picked.into_iter().collect()
     }
 }
@@ -48,7 +52,7 @@ fn boundless(cluster: &Cluster, wanted: &[Wanted]) -> Vec<Decision> {
 fn lazy(cluster: &Cluster, wanted: &[Wanted]) -> Vec<Decision> {
     let wait = |wanted: &Wanted| Decision::Wait {
         vm: wanted.vm,
-        obstacles: (0..HOSTS).map(|host| (host, Obstacle::NoPower)).collect(),
+        obstacles: cluster.hosts.ids().map(|host| (host, Obstacle::NoPower)).collect(),
     };
     let mut all = start(cluster, &wanted[..wanted.len().min(1)]);
     all.extend(wanted.iter().skip(1).map(wait));
@@ -58,7 +62,7 @@ fn lazy(cluster: &Cluster, wanted: &[Wanted]) -> Vec<Decision> {
 struct Site {
     cluster: Cluster,
     /// Of VMs with data on hosts of its own: where it is.
-    data: BTreeMap<usize, BTreeSet<usize>>,
+    data: BTreeMap<NodeId, BTreeSet<HostId>>,
     drs: Drs,
 }
 
@@ -72,10 +76,10 @@ fn site(chance: &mut Chance) -> Site {
     let vms = 6 + chance.below(12);
     let vm = |number: usize| {
         let memory_bytes = (1 + chance.below(8) as u64) * GIB;
-        let home = number % HOSTS;
+        let home = HostId::new(number % HOSTS);
         Vm { memory_bytes, rank: chance.below(3), at: None, moves_to: None, last: home, home }
     };
-    let vms: Vec<Vm> = (0..vms).map(vm).collect();
+    let vms: PerNode<Vm> = (0..vms).map(vm).collect();
     let rule = |_| {
         let of = chance.some_of(4, vms.len());
         let bond = match chance.below(4) {
@@ -88,16 +92,16 @@ fn site(chance: &mut Chance) -> Site {
         Rule { bond, strength }
     };
     let rules = (0..4).map(rule).collect();
-    let data = chance.some_of(3, vms.len()).into_iter().map(|vm| (vm, [vm % HOSTS, (vm + 5) % HOSTS].into()));
-    let data = data.collect();
+    let on = |vm: NodeId| [vm.index() % HOSTS, (vm.index() + 5) % HOSTS].map(HostId::new).into();
+    let data = chance.some_of(3, vms.len()).into_iter().map(|vm| (vm, on(vm))).collect();
     let drs = [Drs::Off, Drs::Conservative, Drs::Eager][chance.below(3)];
     Site { cluster: Cluster { hosts: (0..HOSTS).map(host).collect(), vms, rules }, data, drs }
 }
 
 impl Site {
     fn wanted(&self) -> Vec<Wanted> {
-        let is_on = |host: &usize| self.cluster.hosts[*host].is_on;
-        let one = |(vm, of): (usize, &Vm)| {
+        let is_on = |host: &HostId| self.cluster.hosts[*host].is_on;
+        let one = |(vm, of): (NodeId, &Vm)| {
             let data = match self.data.get(&vm) {
                 None => Data::Anywhere,
                 Some(on) => {
@@ -110,12 +114,12 @@ impl Site {
             let left = if is_on(&of.last) { Left::Room } else { Left::Host };
             Wanted { vm, left, data, only: None, tried: BTreeSet::new() }
         };
-        self.cluster.vms.iter().enumerate().filter(|(_, of)| of.at.is_none()).map(one).collect()
+        self.cluster.vms.numbered().filter(|(_, of)| of.at.is_none()).map(one).collect()
     }
 
     /// Something happens: a host is lost, a host is back, a disk is lost.
     fn happens(&mut self, chance: &mut Chance) {
-        let host = chance.below(HOSTS);
+        let host = HostId::new(chance.below(HOSTS));
         if chance.below(8) == 0 {
             self.data.values_mut().for_each(|on| on.retain(|other| *other != host));
         } else if self.cluster.hosts[host].is_on {
@@ -140,12 +144,12 @@ impl Site {
                 self.put(*vm, *host)
             }
             Decision::Wait { vm, obstacles } => {
-                let told: BTreeSet<usize> = obstacles.iter().map(|(host, _)| *host).collect();
+                let told: BTreeSet<HostId> = obstacles.iter().map(|(host, _)| *host).collect();
                 if told.len() != HOSTS {
                     return Err(format!("{decision:?}: no reason for each host"));
                 }
-                match (0..HOSTS).find(|host| self.has_room(*vm, *host)) {
-                    Some(host) => Err(format!("{decision:?}: host {host} could have it")),
+                match self.cluster.hosts.ids().find(|host| self.has_room(*vm, *host)) {
+                    Some(host) => Err(format!("{decision:?}: host {} could have it", host.index())),
                     None => Ok(()),
                 }
             }
@@ -158,18 +162,18 @@ impl Site {
         }
     }
 
-    fn put(&mut self, vm: usize, host: usize) -> Result<(), String> {
+    fn put(&mut self, vm: NodeId, host: HostId) -> Result<(), String> {
         if !self.cluster.hosts[host].is_on {
-            return Err(format!("VM {vm} on host {host}, which has no power"));
+            return Err(format!("VM {vm} on host {}, which has no power", host.index()));
         }
         self.cluster.vms[vm].at = Some(host);
         self.cluster.vms[vm].last = host;
         let found = violations(&self.cluster);
-        if found.is_empty() { Ok(()) } else { Err(format!("VM {vm} on host {host}: {found:?}")) }
+        if found.is_empty() { Ok(()) } else { Err(format!("VM {vm} on host {}: {found:?}", host.index())) }
     }
 
     /// Whether nothing would be violated with the VM there, asked of the one who looks from outside.
-    fn has_room(&self, vm: usize, host: usize) -> bool {
+    fn has_room(&self, vm: NodeId, host: HostId) -> bool {
         let data_lost =
             self.data.get(&vm).is_some_and(|on| !on.iter().any(|at| self.cluster.hosts[*at].is_on));
         let mut cluster = self.cluster.clone();
@@ -186,11 +190,11 @@ fn sequence(seed: u64, core: Core) -> Result<[usize; 3], String> {
     for _ in 0..1 + chance.below(10) {
         let wanted = site.wanted();
         let decisions = core(&site.cluster, &wanted);
-        let of: BTreeSet<usize> = wanted.iter().map(|wanted| wanted.vm).collect();
+        let of: BTreeSet<NodeId> = wanted.iter().map(|wanted| wanted.vm).collect();
         let decided = decisions.iter().map(|decision| match decision {
             Decision::Start { vm, .. } | Decision::Wait { vm, .. } | Decision::Move { vm, .. } => *vm,
         });
-        if decided.collect::<BTreeSet<usize>>() != of || decisions.len() != of.len() {
+        if decided.collect::<BTreeSet<NodeId>>() != of || decisions.len() != of.len() {
             return Err(format!("seed {seed}: not a decision for each: {decisions:?}"));
         }
         for decision in decisions {
@@ -250,67 +254,67 @@ fn small(hosts: usize, sizes: &[u64], rules: Vec<Rule>) -> Cluster {
         let capacity = Capacity { memory_bytes: Some(10 * GIB), vms: None };
         Host { path: path.map(str::to_owned).to_vec(), capacity, is_on: true }
     };
-    let vm = |(home, size): (usize, &u64)| Vm {
+    let vm = |(home, size): (&HostId, &u64)| Vm {
         memory_bytes: size * GIB,
         rank: 0,
-        at: Some(home),
+        at: Some(*home),
         moves_to: None,
-        last: home,
-        home,
+        last: *home,
+        home: *home,
     };
-    let vms = sizes.iter().enumerate().map(vm).collect();
+    let vms = HOST.iter().zip(sizes).map(vm).collect();
     Cluster { hosts: (0..hosts).map(host).collect(), vms, rules }
 }
 
-fn apart(vms: &[usize], by: Group, strength: Strength) -> Rule {
+fn apart(vms: &[NodeId], by: Group, strength: Strength) -> Rule {
     Rule { bond: Bond::Apart { vms: vms.to_vec(), by }, strength }
 }
 
 #[test]
 fn what_has_no_room_after_a_failure_is_told_with_what_stands_against_each_host() {
     let cluster = small(3, &[6, 6, 3], Vec::new());
-    assert_eq!(stranded_by(&cluster, &[2]), []);
-    assert_eq!(stranded_by(&cluster, &[0]), []);
-    let both = stranded_by(&cluster, &[0, 1]);
+    assert_eq!(stranded_by(&cluster, &[HOST[2]]), []);
+    assert_eq!(stranded_by(&cluster, &[HOST[0]]), []);
+    let both = stranded_by(&cluster, &[HOST[0], HOST[1]]);
     let short = Obstacle::Memory { free_bytes: GIB, needed_bytes: 6 * GIB };
     assert_eq!(both.len(), 1);
-    assert_eq!((both[0].vm, both[0].obstacles[2]), (1, (2, short)));
-    let rules = vec![apart(&[0, 1, 2], Group::Host, Strength::Must)];
-    let alone = stranded_by(&small(3, &[1, 1, 1], rules), &[0]);
-    assert_eq!(alone[0].obstacles[1], (1, Obstacle::Rule { rule: 0, with: Some(1) }));
+    assert_eq!((both[0].vm, both[0].obstacles[2]), (VM[1], (HOST[2], short)));
+    let rules = vec![apart(&[VM[0], VM[1], VM[2]], Group::Host, Strength::Must)];
+    let alone = stranded_by(&small(3, &[1, 1, 1], rules), &[HOST[0]]);
+    assert_eq!(alone[0].obstacles[1], (HOST[1], Obstacle::Rule { rule: 0, with: Some(VM[1]) }));
 }
 
 #[test]
 fn the_first_in_rank_is_started_first_and_a_rule_that_should_hold_gives_way() {
-    let mut cluster = small(3, &[6, 6, 6], vec![apart(&[0, 2], Group::Rack, Strength::Should)]);
-    cluster.vms[1].rank = 1;
-    cluster.vms[0].at = None;
-    cluster.vms[1].at = None;
-    cluster.vms[2].at = None;
-    cluster.hosts[0].is_on = false;
+    let mut cluster = small(3, &[6, 6, 6], vec![apart(&[VM[0], VM[2]], Group::Rack, Strength::Should)]);
+    cluster.vms[VM[1]].rank = 1;
+    cluster.vms[VM[0]].at = None;
+    cluster.vms[VM[1]].at = None;
+    cluster.vms[VM[2]].at = None;
+    cluster.hosts[HOST[0]].is_on = false;
     let wanted =
         |vm| Wanted { vm, left: Left::Room, data: Data::Anywhere, only: None, tried: BTreeSet::new() };
-    let decisions = start(&cluster, &[wanted(1), wanted(0), wanted(2)]);
-    let starts: Vec<(usize, Option<usize>)> = decisions
+    let decisions = start(&cluster, &[wanted(VM[1]), wanted(VM[0]), wanted(VM[2])]);
+    let starts: Vec<(NodeId, Option<HostId>)> = decisions
         .iter()
         .map(|decision| match decision {
             Decision::Start { vm, host, .. } => (*vm, Some(*host)),
             Decision::Wait { vm, .. } | Decision::Move { vm, .. } => (*vm, None),
         })
         .collect();
-    assert_eq!(starts, [(0, Some(1)), (2, Some(2)), (1, None)]);
+    assert_eq!(starts, [(VM[0], Some(HOST[1])), (VM[2], Some(HOST[2])), (VM[1], None)]);
 }
 
 #[test]
 fn conservative_moves_repair_rules_and_go_home_and_eager_ones_even_out() {
-    let mut cluster = small(4, &[1, 1, 1, 1], vec![apart(&[0, 1], Group::Host, Strength::Must)]);
-    cluster.vms[1].at = Some(0);
+    let mut cluster = small(4, &[1, 1, 1, 1], vec![apart(&[VM[0], VM[1]], Group::Host, Strength::Must)]);
+    cluster.vms[VM[1]].at = Some(HOST[0]);
     assert_eq!(
         violations(&cluster),
-        [Violation::Together { rule: 0, one: 0, other: 1 }],
+        [Violation::Together { rule: 0, one: VM[0], other: VM[1] }],
         "both are on the first host"
     );
-    let moved = |cluster: &Cluster, drs| -> Vec<(usize, usize)> {
+    let moved = |cluster: &Cluster, drs| -> Vec<(NodeId, HostId)> {
         let to = |decision| match decision {
             Decision::Move { vm, to, .. } => (vm, to),
             other => panic!("{other:?}"),
@@ -318,38 +322,40 @@ fn conservative_moves_repair_rules_and_go_home_and_eager_ones_even_out() {
         rebalance(cluster, drs).into_iter().map(to).collect()
     };
     assert_eq!(moved(&cluster, Drs::Off), []);
-    assert_eq!(moved(&cluster, Drs::Conservative)[0], (0, 1));
+    assert_eq!(moved(&cluster, Drs::Conservative)[0], (VM[0], HOST[1]));
     let mut crowded = small(4, &[1, 1, 1], Vec::new());
-    crowded.vms.iter_mut().for_each(|vm| vm.at = Some(3));
-    crowded.hosts[1].is_on = false;
-    crowded.hosts[2].is_on = false;
-    assert_eq!(moved(&crowded, Drs::Conservative), [(0, 0)]);
-    crowded.vms[0].at = Some(3);
-    crowded.vms[0].home = 1;
-    assert_eq!(moved(&crowded, Drs::Eager), [(0, 0)]);
+    crowded.vms.iter_mut().for_each(|vm| vm.at = Some(HOST[3]));
+    crowded.hosts[HOST[1]].is_on = false;
+    crowded.hosts[HOST[2]].is_on = false;
+    assert_eq!(moved(&crowded, Drs::Conservative), [(VM[0], HOST[0])]);
+    crowded.vms[VM[0]].at = Some(HOST[3]);
+    crowded.vms[VM[0]].home = HOST[1];
+    assert_eq!(moved(&crowded, Drs::Eager), [(VM[0], HOST[0])]);
 }
 
 #[test]
 fn a_vm_that_moves_takes_room_on_both_hosts_and_is_left_alone() {
-    let rules = vec![apart(&[0, 2], Group::Host, Strength::Must)];
+    let rules = vec![apart(&[VM[0], VM[2]], Group::Host, Strength::Must)];
     let mut cluster = small(3, &[6, 6, 1], rules);
-    cluster.vms[0].moves_to = Some(2);
-    (cluster.vms[1].at, cluster.vms[2].at) = (None, None);
-    cluster.hosts[1].is_on = false;
+    cluster.vms[VM[0]].moves_to = Some(HOST[2]);
+    (cluster.vms[VM[1]].at, cluster.vms[VM[2]].at) = (None, None);
+    cluster.hosts[HOST[1]].is_on = false;
     let wanted =
         |vm| Wanted { vm, left: Left::Host, data: Data::Anywhere, only: None, tried: BTreeSet::new() };
-    let waits = |vm: usize, here: Obstacle, there: Obstacle| Decision::Wait {
+    let waits = |vm: NodeId, here: Obstacle, there: Obstacle| Decision::Wait {
         vm,
-        obstacles: vec![(0, here), (1, Obstacle::NoPower), (2, there)],
+        obstacles: vec![(HOST[0], here), (HOST[1], Obstacle::NoPower), (HOST[2], there)],
     };
     let short = Obstacle::Memory { free_bytes: 4 * GIB, needed_bytes: 6 * GIB };
-    assert_eq!(start(&cluster, &[wanted(1)]), [waits(1, short, short)], "no room on either");
-    let rule = Obstacle::Rule { rule: 0, with: Some(0) };
-    cluster.vms[2].last = 1;
-    assert_eq!(start(&cluster, &[wanted(2)]), [waits(2, rule, rule)], "the rule holds on both");
-    cluster.vms[0].home = 2;
+    assert_eq!(start(&cluster, &[wanted(VM[1])]), [waits(VM[1], short, short)], "no room on either");
+    let rule = Obstacle::Rule { rule: 0, with: Some(VM[0]) };
+    cluster.vms[VM[2]].last = HOST[1];
+    assert_eq!(start(&cluster, &[wanted(VM[2])]), [waits(VM[2], rule, rule)], "the rule holds on both");
+    cluster.vms[VM[0]].home = HOST[2];
     assert_eq!(rebalance(&cluster, Drs::Eager), [], "it goes there already");
-    cluster.vms[0].moves_to = None;
-    assert!(matches!(start(&cluster, &[wanted(1)])[..], [Decision::Start { host: 2, .. }]));
+    cluster.vms[VM[0]].moves_to = None;
+    assert!(
+        matches!(start(&cluster, &[wanted(VM[1])])[..], [Decision::Start { host, .. }] if host == HOST[2])
+    );
     assert_eq!(rebalance(&cluster, Drs::Eager).len(), 1);
 }

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use history::{EventKind, PlatformAction};
+use history::{EventKind, HostId, NodeId, PlatformAction};
 use placement::{Decision, Drs, MoveReason};
-use scenario::node_name;
 
 use crate::migrating::MigrationOrder;
 use crate::platform::Platform;
@@ -21,9 +20,9 @@ const MOST_ROUNDS: u32 = 10;
 
 /// A move that is worth it.
 struct Move {
-    vm: usize,
-    from: usize,
-    to: usize,
+    vm: NodeId,
+    from: HostId,
+    to: HostId,
     reason: MoveReason,
 }
 
@@ -51,8 +50,8 @@ impl Platform {
                 continue;
             }
             let Move { vm, from, to, reason } = next;
-            let host = |host: usize| self.datacentre.hosts[host].name();
-            let (node, why) = (node_name(vm), reasons::moved(reason, &self.cluster));
+            let host = |host: HostId| self.datacentre.hosts[host].name();
+            let (node, why) = (vm.to_string(), reasons::moved(reason, &self.cluster));
             let what = format!("{node} is moved from {} to {}: {why}", host(from), host(to));
             self.events.say(EventKind::Platform {
                 action: PlatformAction::Balance,
@@ -75,7 +74,7 @@ impl Platform {
     }
 
     /// The first move that is worth it and was not refused.
-    fn next_move(&self, refused: &BTreeSet<(usize, usize)>) -> Option<Move> {
+    fn next_move(&self, refused: &BTreeSet<(NodeId, HostId)>) -> Option<Move> {
         let moves = placement::rebalance(&self.cluster_as_it_is(), self.drs);
         moves.into_iter().find_map(|decision| match decision {
             Decision::Move { vm, from, to, reason } if !refused.contains(&(vm, to)) => {

@@ -6,8 +6,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use engine::EngineError;
-use history::{EventKind, PlatformAction};
-use scenario::node_name;
+use history::{EventKind, HostId, NodeId, PlatformAction};
 
 use crate::platform::{Platform, RETRY};
 
@@ -15,13 +14,13 @@ use crate::platform::{Platform, RETRY};
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(120);
 
 impl Platform {
-    pub(crate) fn has_ended(&self, vm: usize) -> bool {
+    pub(crate) fn has_ended(&self, vm: NodeId) -> bool {
         let node = self.node(vm);
         matches!(self.engine.wait_ready(node.as_ref(), Duration::ZERO), Err(EngineError::Exited { .. }))
     }
 
     /// A database may take its time to end, and it is only then that it can be started again. What is done, as a sentence.
-    pub(crate) fn start_once_ended(&self, vm: usize, patience: Duration, what: String) {
+    pub(crate) fn start_once_ended(&self, vm: NodeId, patience: Duration, what: String) {
         let handle = self.node(vm);
         let deadline = Instant::now() + patience;
         loop {
@@ -36,12 +35,12 @@ impl Platform {
         if !self.datacentre.vms[vm].is_on() || !self.has_ended(vm) {
             return;
         }
-        self.events.say(EventKind::Platform { action: PlatformAction::Restart, node: node_name(vm), what });
+        self.events.say(EventKind::Platform { action: PlatformAction::Restart, node: vm.to_string(), what });
         self.start_database(vm);
     }
 
-    pub(crate) fn restart_database(&self, vm: usize) {
-        let node = node_name(vm);
+    pub(crate) fn restart_database(&self, vm: NodeId) {
+        let node = vm.to_string();
         let what =
             format!("the database on {node} had stopped; its disk is healthy, so the platform restarts it");
         self.start_once_ended(vm, RECOVERY_PATIENCE, what);
@@ -50,12 +49,12 @@ impl Platform {
     /// Boots the VM there and starts its database; why it could not be booted.
     pub(crate) fn start_on(
         &self,
-        vm: usize,
-        (host, may_force): (usize, bool),
+        vm: NodeId,
+        (host, may_force): (HostId, bool),
         action: PlatformAction,
         (why, chosen): (&str, Option<&str>),
     ) -> Result<(), String> {
-        let (node, place) = (node_name(vm), self.datacentre.hosts[host].name());
+        let (node, place) = (vm.to_string(), self.datacentre.hosts[host].name());
         if let Err(error) = self.datacentre.power_on_vm(vm, host, may_force) {
             self.did_not_boot(vm);
             return Err(format!("{place}: {error}"));
@@ -70,8 +69,8 @@ impl Platform {
         Ok(())
     }
 
-    pub(crate) fn start_database(&self, vm: usize) {
-        let (node, handle) = (node_name(vm), self.node(vm));
+    pub(crate) fn start_database(&self, vm: NodeId) {
+        let (node, handle) = (vm.to_string(), self.node(vm));
         let leader = self.leader();
         let started = match self.engine.start(handle.as_ref()) {
             Err(EngineError::Fenced { .. }) if leader != vm => self.rejoin(vm, leader),
@@ -95,11 +94,10 @@ impl Platform {
         }
     }
 
-    fn rejoin(&self, vm: usize, leader: usize) -> Result<(), EngineError> {
+    fn rejoin(&self, vm: NodeId, leader: NodeId) -> Result<(), EngineError> {
         let rejoined = self.engine.rejoin(self.node(vm).as_ref(), self.node(leader).as_ref())?;
-        let node = node_name(vm);
-        let mut what =
-            format!("{node} follows {} now ({:?})", node_name(leader), rejoined.method).to_lowercase();
+        let node = vm.to_string();
+        let mut what = format!("{node} follows {leader} now ({:?})", rejoined.method).to_lowercase();
         for remark in rejoined.notes {
             what.push_str("; ");
             what.push_str(&remark);

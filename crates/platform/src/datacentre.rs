@@ -18,6 +18,7 @@ use disk::SnapshotError;
 use engine::{Engine, Node};
 use fabric::{Fabric, FabricError, PortId};
 use faults::{Lie, Planted};
+use history::{HostId, NodeId, PerHost, PerNode};
 use lab::accounting::NamespaceUse;
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuGroups;
@@ -28,7 +29,6 @@ use lab::protocol::{NodeSetUp, ShownPrograms};
 use lab::routing::RoutingError;
 use lab::{Addresses, Attachment, Family, NodeClock, supervisor};
 use paper::network::LinkRates;
-use scenario::node_name;
 use storage::HostDisks;
 use storage::MirroredDisk;
 use storage::{Canary, VolumeKind};
@@ -181,9 +181,9 @@ impl ClientPlace {
 pub struct Datacentre {
     // Order matters: fields are dropped from the top, and VMs must go before the network they leave.
     /// The VMs: `n1`, `n2` ...
-    pub vms: Vec<Arc<Vm>>,
+    pub vms: PerNode<Arc<Vm>>,
     /// The hosts, in the scenario's order.
-    pub hosts: Vec<Host>,
+    pub hosts: PerHost<Host>,
     /// Their disks.
     pub disks: HostDisks,
     /// Where loads stand, by the path of the place.
@@ -199,7 +199,7 @@ pub struct Datacentre {
 #[derive(Debug)]
 pub struct PowerOff {
     /// VMs that died with them.
-    pub died: Vec<usize>,
+    pub died: Vec<NodeId>,
     /// What could not be done of it.
     pub troubles: Vec<DatacentreError>,
 }
@@ -249,9 +249,10 @@ impl Datacentre {
         let planted = settings.planted.clone();
         fabric.set_policy(policy_for_fabric(&scenario.site, LinkRates::Unlimited, &planted))?;
         let mut hosts = Vec::new();
-        for (index, host) in scenario.site.hosts.iter().enumerate() {
+        for (number, host) in scenario.site.hosts.numbered() {
             let path = host.path();
-            let (attachment, port, way_past) = attaching::attach(ways, &path, addresses(1, index)?)?;
+            let addresses = addresses(1, number.index())?;
+            let (attachment, port, way_past) = attaching::attach(ways, &path, addresses)?;
             let address = attachment.addresses.in_family(family);
             hosts.push(Host { path, address, attachment, way_past, port: Mutex::new(Some(port)) });
         }
@@ -267,25 +268,25 @@ impl Datacentre {
         }
         let names: Vec<String> = hosts.iter().map(Host::name).collect();
         let disks = HostDisks::new(&names, scenario.site.disks, settings.folders.volume_of("probes")?);
-        let vms = Vec::new();
+        let (vms, hosts) = (PerNode::default(), hosts.into());
         let mut datacentre = Datacentre { vms, hosts, disks, client_places, fabric, kernel_path, planted };
-        datacentre.make_vms(scenario, settings, family)?;
+        datacentre.vms = datacentre.make_vms(scenario, settings, family)?;
         Ok(datacentre)
     }
 
     fn make_vms(
-        &mut self,
+        &self,
         scenario: &scenario::Scenario,
         settings: &BuildSettings<'_>,
         family: Family,
-    ) -> Result<(), DatacentreError> {
-        let count = scenario.database.nodes.len();
+    ) -> Result<PerNode<Arc<Vm>>, DatacentreError> {
         let mut names = BTreeMap::new();
-        for index in 0..count {
-            names.insert(node_name(index), addresses(2, index)?.all(family));
+        for node in scenario.database.nodes.ids() {
+            names.insert(node.to_string(), addresses(2, node.index())?.all(family));
         }
-        for index in 0..count {
-            let name = node_name(index);
+        let mut vms = Vec::new();
+        for node in scenario.database.nodes.ids() {
+            let name = node.to_string();
             let making = if volumes::is_new_virtual_disk(scenario, settings) {
                 Some(settings.folders.volume_of(&format!("{name}-making"))?)
             } else {
@@ -318,13 +319,13 @@ impl Datacentre {
                 name,
             };
             let network = Network {
-                addresses: addresses(2, index)?,
+                addresses: addresses(2, node.index())?,
                 family,
                 fabric: self.fabric.clone(),
                 kernel_path: self.kernel_path.clone(),
             };
-            let volume = self.node_volume(&set_up, index, (scenario, settings))?;
-            let seed = settings.seed.wrapping_add(index as u64);
+            let volume = self.node_volume(&set_up, node, (scenario, settings))?;
+            let seed = settings.seed.wrapping_add(node.index() as u64);
             let canary = Canary::new(
                 &set_up.name,
                 VolumeKind::of(settings.volumes),
@@ -334,9 +335,9 @@ impl Datacentre {
             let leaves_process = settings.planted.contains(&Lie::ProcessLeft);
             let shares = Shares { cpu: share, memory: settings.memory_groups.clone() };
             let vm = Vm::make(network, set_up, (shares, clock), (volume, canary), leaves_process)?;
-            self.vms.push(Arc::new(vm));
+            vms.push(Arc::new(vm));
         }
-        Ok(())
+        Ok(vms.into())
     }
 
     /// Names of the hosts and places of clients, under which a person enters them.
@@ -382,12 +383,12 @@ impl Datacentre {
     ///
     /// # Errors
     /// When the lab cannot, or when the host or the one that serves the volume has lost its power meanwhile.
-    pub fn power_on_vm(&self, vm: usize, host: usize, may_force: bool) -> Result<(), DatacentreError> {
+    pub fn power_on_vm(&self, vm: NodeId, host: HostId, may_force: bool) -> Result<(), DatacentreError> {
         let of = &self.vms[vm];
-        let before: Vec<Option<PortId>> = self.hosts.iter().map(Host::power).collect();
+        let before: PerHost<Option<PortId>> = self.hosts.iter().map(Host::power).collect();
         let booted = of.power_on(host, &self.hosts[host].path, may_force).map_err(DatacentreError::from);
         let served_by = of.volume().mirrored().and_then(MirroredDisk::serving_host);
-        let off = |host: &usize| has_lost_power(before[*host], self.hosts[*host].power());
+        let off = |host: &HostId| has_lost_power(before[*host], self.hosts[*host].power());
         let off = [Some(host), served_by].into_iter().flatten().find(off);
         let ended = match (booted, off) {
             (Ok(()), None) => return Ok(()),
@@ -399,7 +400,7 @@ impl Datacentre {
             (Err(error), _) => error,
         };
         // Nor a component that served it.
-        for host in (0..self.hosts.len()).filter(|host| !self.hosts[*host].is_on()) {
+        for host in self.hosts.ids().filter(|host| !self.hosts[*host].is_on()) {
             let stopped = of.volume().mirrored().map_or(Ok(()), |disk| disk.host_is_off(host));
             stopped
                 .map_err(|source| DatacentreError::Component { place: self.hosts[host].name(), source })?;
@@ -409,8 +410,8 @@ impl Datacentre {
 
     /// VMs that lose their power when these hosts do: those on them, and those elsewhere whose volume one of them serves.
     #[must_use]
-    pub fn vms_dying_with(&self, hosts: &[usize]) -> Vec<usize> {
-        let dies = |vm: &usize| {
+    pub fn vms_dying_with(&self, hosts: &[HostId]) -> Vec<NodeId> {
+        let dies = |vm: &NodeId| {
             let vm = &self.vms[*vm];
             let served_by = vm.volume().mirrored().and_then(MirroredDisk::serving_host);
             hosts.contains(&vm.host()) || served_by.is_some_and(|host| hosts.contains(&host))
@@ -421,7 +422,7 @@ impl Datacentre {
     /// Cuts the power of hosts and of every VM on them; the network first, all at once as far as one thread can. What goes
     /// wrong with one keeps no other on; the platform switches off those whose disk is gone.
     #[must_use]
-    pub fn power_off_hosts(&self, hosts: &[usize]) -> PowerOff {
+    pub fn power_off_hosts(&self, hosts: &[HostId]) -> PowerOff {
         let mut troubles = Vec::new();
         let mut note = |done: Result<(), DatacentreError>| troubles.extend(done.err());
         for host in hosts {
@@ -451,7 +452,7 @@ impl Datacentre {
     ///
     /// # Errors
     /// When the fabric is gone, or its packets cannot be brought back from the kernel's own path; it is off all the same.
-    pub fn power_off_vm(&self, vm: usize) -> Result<(), DatacentreError> {
+    pub fn power_off_vm(&self, vm: NodeId) -> Result<(), DatacentreError> {
         let cut_off = self.vms[vm].cut_off();
         // Whatever the network says: a node that is not trusted must not run on and write to its disk.
         let powered_off = self.vms[vm].power_off();
@@ -463,23 +464,23 @@ impl Datacentre {
     ///
     /// # Errors
     /// When it cannot be joined to the network again.
-    pub fn power_on_host(&self, number: usize) -> Result<(), DatacentreError> {
-        let host = &self.hosts[number];
-        let mut port = host.port.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn power_on_host(&self, host: HostId) -> Result<(), DatacentreError> {
+        let of = &self.hosts[host];
+        let mut port = of.port.lock().unwrap_or_else(PoisonError::into_inner);
         if port.is_none() {
-            let way_past = host.way_past.clone();
-            let attached = attaching::attach_again(&self.fabric, &host.path, &host.attachment, way_past);
+            let way_past = of.way_past.clone();
+            let attached = attaching::attach_again(&self.fabric, &of.path, &of.attachment, way_past);
             *port = Some(attached?);
         }
         drop(port);
-        self.components_on(number, MirroredDisk::host_is_on)
+        self.components_on(host, MirroredDisk::host_is_on)
     }
 
     /// Tells every mirrored volume of what became of a host.
     fn components_on(
         &self,
-        host: usize,
-        tell: impl Fn(&MirroredDisk, usize) -> std::io::Result<()>,
+        host: HostId,
+        tell: impl Fn(&MirroredDisk, HostId) -> std::io::Result<()>,
     ) -> Result<(), DatacentreError> {
         let mut all_done = Ok(());
         for disk in self.vms.iter().filter_map(|vm| vm.volume().mirrored()) {
@@ -509,10 +510,16 @@ impl Datacentre {
         self.kernel_path.is_used()
     }
 
+    /// The host that a VM runs on, or ran on last.
+    #[must_use]
+    pub fn host_of(&self, vm: NodeId) -> &Host {
+        &self.hosts[self.vms[vm].host()]
+    }
+
     /// VMs that have power.
     #[must_use]
-    pub fn vms_on(&self) -> Vec<usize> {
-        (0..self.vms.len()).filter(|index| self.vms[*index].is_on()).collect()
+    pub fn vms_on(&self) -> Vec<NodeId> {
+        self.vms.ids().filter(|vm| self.vms[*vm].is_on()).collect()
     }
 
     /// CPU time of all VMs so far.
@@ -527,7 +534,7 @@ impl Datacentre {
     ///
     /// # Errors
     /// When `/proc` cannot be read.
-    pub fn use_by_vm(&self) -> std::io::Result<Vec<NamespaceUse>> {
+    pub fn use_by_vm(&self) -> std::io::Result<PerNode<NamespaceUse>> {
         let by_namespace = lab::accounting::use_by_pid_namespace()?;
         let of = |vm: &Arc<Vm>| {
             let live = vm.pid_namespace().and_then(|namespace| by_namespace.get(&namespace)).copied();

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
+use history::{HostId, NodeId, PerHost, PerNode};
 use placement::Left;
-use scenario::{Failover, IsolationResponse, node_name};
+use scenario::{Failover, IsolationResponse};
 
 /// What the platform knows at a moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,11 +17,11 @@ pub(crate) struct View {
     /// What is done with the nodes of a host that reaches no other.
     pub(crate) isolation: Option<IsolationResponse>,
     /// The node that takes the writes, as far as the platform knows.
-    pub(crate) leader: usize,
+    pub(crate) leader: NodeId,
     /// Each VM.
-    pub(crate) vms: Vec<VmView>,
+    pub(crate) vms: PerNode<VmView>,
     /// Of each host whether it has power.
-    pub(crate) hosts_on: Vec<bool>,
+    pub(crate) hosts_on: PerHost<bool>,
 }
 
 /// A VM as the platform knows it.
@@ -29,7 +30,7 @@ pub(crate) struct VmView {
     /// Whether it has power.
     pub(crate) is_on: bool,
     /// The host it runs on, or ran on last.
-    pub(crate) host: usize,
+    pub(crate) host: HostId,
     /// Whether its volume has components on several hosts.
     pub(crate) is_mirrored: bool,
     /// Whether it is off because its volume could not be reached.
@@ -40,25 +41,25 @@ pub(crate) struct VmView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Occurrence {
     /// These VMs died with their hosts.
-    VmsLost(Vec<usize>),
+    VmsLost(Vec<NodeId>),
     /// These hosts have power again.
-    HostsReturned(Vec<usize>),
+    HostsReturned(Vec<HostId>),
     /// The network reaches further than before.
     NetworkImproved,
     /// A VM was switched off because its volume was lost where it ran.
-    VolumeFenced(usize),
+    VolumeFenced(NodeId),
     /// The disks of these VMs' volumes are sound again.
-    DisksCleared(Vec<usize>),
+    DisksCleared(Vec<NodeId>),
     /// A VM was switched off because its database had ended on a bad disk.
-    DatabaseFenced(usize),
+    DatabaseFenced(NodeId),
     /// The leader's VM was switched off because its database had not answered for as long as a promotion waits.
-    LeaderSilent(usize),
+    LeaderSilent(NodeId),
     /// Nothing holds the processes of this VM's database down any more.
-    ProcessesMayRun(usize),
+    ProcessesMayRun(NodeId),
     /// This host has reached no other host for as long as the failover waits.
-    HostIsolated(usize),
+    HostIsolated(HostId),
     /// A VM was switched off because its host is isolated.
-    IsolatedFenced(usize),
+    IsolatedFenced(NodeId),
 }
 
 /// Why a VM is started where it was.
@@ -89,41 +90,41 @@ pub(crate) enum Step {
     /// Start the VM on the best host that can have it.
     RestartElsewhere {
         /// Which.
-        vm: usize,
+        vm: NodeId,
         /// What it has left behind.
         left: Left,
     },
     /// Promote the best of the others.
     Promote {
         /// The leader that is lost.
-        lost: usize,
+        lost: NodeId,
     },
     /// Start the VM where it was.
     StartAtHome {
         /// Which.
-        vm: usize,
+        vm: NodeId,
         /// What lets it start now.
         why: Return,
     },
     /// Start the database of a VM that has power, if it has ended.
     RestartDatabase {
         /// Whose.
-        vm: usize,
+        vm: NodeId,
     },
     /// Start those processes of a VM's database that have ended.
     StartProcesses {
         /// Whose.
-        vm: usize,
+        vm: NodeId,
     },
     /// Let a VM run although its host is isolated.
     LeaveIsolated {
         /// Which.
-        vm: usize,
+        vm: NodeId,
     },
     /// Switch a VM off because its host is isolated.
     SwitchOffIsolated {
         /// Which.
-        vm: usize,
+        vm: NodeId,
     },
 }
 
@@ -145,12 +146,12 @@ impl Decision {
             Step::RestartElsewhere { vm, .. }
             | Step::RestartDatabase { vm }
             | Step::StartProcesses { vm } => {
-                format!("restart {}", node_name(vm))
+                format!("restart {vm}")
             }
             Step::Promote { .. } => "promote".to_owned(),
-            Step::LeaveIsolated { vm } => format!("leave {}", node_name(vm)),
-            Step::SwitchOffIsolated { vm } => format!("switch off {}", node_name(vm)),
-            Step::StartAtHome { vm, .. } => format!("return {}", node_name(vm)),
+            Step::LeaveIsolated { vm } => format!("leave {vm}"),
+            Step::SwitchOffIsolated { vm } => format!("switch off {vm}"),
+            Step::StartAtHome { vm, .. } => format!("return {vm}"),
         }
     }
 }
@@ -161,12 +162,12 @@ pub(crate) fn decide(view: &View, occurrence: &Occurrence) -> Vec<Decision> {
         Occurrence::VmsLost(vms) => vms_lost(view, vms),
         Occurrence::HostsReturned(hosts) => hosts_returned(view, hosts),
         Occurrence::NetworkImproved => {
-            let waits = |vm: &usize| {
+            let waits = |vm: &NodeId| {
                 let of = view.vms[*vm];
                 of.waits_for_volume && view.hosts_on[of.host]
             };
             let step = |vm| Step::StartAtHome { vm, why: Return::VolumeTriedAgain };
-            (0..view.vms.len()).filter(waits).map(step).map(Decision::at_once).collect()
+            view.vms.ids().filter(waits).map(step).map(Decision::at_once).collect()
         }
         Occurrence::VolumeFenced(vm) => match view.failover {
             Failover::HaRestart { .. } => {
@@ -177,7 +178,7 @@ pub(crate) fn decide(view: &View, occurrence: &Occurrence) -> Vec<Decision> {
             Failover::None => Vec::new(),
         },
         Occurrence::DisksCleared(vms) => {
-            let step = |vm: usize| {
+            let step = |vm: NodeId| {
                 let of = view.vms[vm];
                 match of.is_on {
                     true => Some(Step::RestartDatabase { vm }),
@@ -216,28 +217,28 @@ pub(crate) fn decide(view: &View, occurrence: &Occurrence) -> Vec<Decision> {
 }
 
 /// What the response says of each VM that runs there.
-fn host_isolated(view: &View, host: usize) -> Vec<Decision> {
+fn host_isolated(view: &View, host: HostId) -> Vec<Decision> {
     let Some(response) = view.isolation else { return Vec::new() };
     let step = |vm| match response {
         IsolationResponse::LeaveRunning => Step::LeaveIsolated { vm },
         IsolationResponse::PowerOff => Step::SwitchOffIsolated { vm },
     };
-    let runs_there = |vm: &usize| view.vms[*vm].is_on && view.vms[*vm].host == host;
-    (0..view.vms.len()).filter(runs_there).map(step).map(Decision::at_once).collect()
+    let runs_there = |vm: &NodeId| view.vms[*vm].is_on && view.vms[*vm].host == host;
+    view.vms.ids().filter(runs_there).map(step).map(Decision::at_once).collect()
 }
 
 /// Whether the database of the leader is watched while the disks under these VMs' volumes are bad. Where a standby is
 /// promoted when the leader is lost, a leader whose database ends is lost.
-pub(crate) fn leader_to_watch(view: &View, vms: &[usize]) -> Option<usize> {
+pub(crate) fn leader_to_watch(view: &View, vms: &[NodeId]) -> Option<NodeId> {
     let promotes = matches!(view.failover, Failover::Promote { .. });
     (promotes && vms.contains(&view.leader)).then_some(view.leader)
 }
 
-fn vms_lost(view: &View, vms: &[usize]) -> Vec<Decision> {
+fn vms_lost(view: &View, vms: &[NodeId]) -> Vec<Decision> {
     match view.failover {
         Failover::None => Vec::new(),
         Failover::HaRestart { after } => {
-            let step = |vm: &usize| Step::RestartElsewhere { vm: *vm, left: Left::Host };
+            let step = |vm: &NodeId| Step::RestartElsewhere { vm: *vm, left: Left::Host };
             vms.iter().map(step).map(|step| Decision { step, after }).collect()
         }
         Failover::Promote { after } if vms.contains(&view.leader) => {
@@ -249,15 +250,15 @@ fn vms_lost(view: &View, vms: &[usize]) -> Vec<Decision> {
 
 /// VMs that died on these hosts and were not started elsewhere start there; and, where nobody promotes another, those whose
 /// volume they hold start where they were.
-fn hosts_returned(view: &View, hosts: &[usize]) -> Vec<Decision> {
+fn hosts_returned(view: &View, hosts: &[HostId]) -> Vec<Decision> {
     let promotes = matches!(view.failover, Failover::Promote { .. });
-    let returns = |vm: &usize| {
+    let returns = |vm: &NodeId| {
         let of = view.vms[*vm];
         let may_have_data = of.is_mirrored && (of.waits_for_volume || !promotes);
         !of.is_on && (hosts.contains(&of.host) || (may_have_data && view.hosts_on[of.host]))
     };
     let step = |vm| Step::StartAtHome { vm, why: Return::HostHasPower };
-    (0..view.vms.len()).filter(returns).map(step).map(Decision::at_once).collect()
+    view.vms.ids().filter(returns).map(step).map(Decision::at_once).collect()
 }
 
 #[cfg(test)]
@@ -272,17 +273,21 @@ mod tests {
     fn view(failover: Failover, vms: &str, hosts_on: &str) -> View {
         let vm = |(host, sign): (usize, char)| VmView {
             is_on: sign == '+',
-            host,
+            host: HostId::new(host),
             is_mirrored: matches!(sign, 'm' | 'w'),
             waits_for_volume: sign == 'w',
         };
         View {
             failover,
             isolation: None,
-            leader: 0,
+            leader: NodeId::FIRST,
             vms: vms.chars().enumerate().map(vm).collect(),
             hosts_on: hosts_on.chars().map(|sign| sign == '+').collect(),
         }
+    }
+
+    fn nodes(indexes: &[usize]) -> Vec<NodeId> {
+        indexes.iter().copied().map(NodeId::new).collect()
     }
 
     fn check(view: &View, occurrence: &Occurrence, expected: &[(&str, Duration)]) {
@@ -295,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_lost_vm_is_restarted_elsewhere_or_another_is_promoted_or_nothing_is_done_as_the_policy_says() {
-        let lost = |vms: &[usize]| Occurrence::VmsLost(vms.to_vec());
+        let lost = |vms: &[usize]| Occurrence::VmsLost(nodes(vms));
         check(&view(RESTART, "--+", "--+"), &lost(&[0, 1]), &[("restart n1", AFTER), ("restart n2", AFTER)]);
         check(&view(PROMOTE, "--+", "--+"), &lost(&[0, 1]), &[("promote", AFTER)]);
         check(&view(PROMOTE, "+-+", "+-+"), &lost(&[1]), &[]);
@@ -304,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_host_that_returns_starts_what_it_lost_and_a_mirrored_vm_only_where_nobody_else_was_promoted() {
-        let returned = Occurrence::HostsReturned(vec![1]);
+        let returned = Occurrence::HostsReturned(vec![HostId::new(1)]);
         check(&view(RESTART, "+--", "++-"), &returned, &[("return n2", Duration::ZERO)]);
         check(
             &view(RESTART, "m-+", "+++"),
@@ -327,25 +332,29 @@ mod tests {
 
     #[test]
     fn a_vm_fenced_off_its_volume_has_been_waited_for_and_is_restarted_at_once() {
-        check(&view(RESTART, "m++", "+++"), &Occurrence::VolumeFenced(0), &[("restart n1", Duration::ZERO)]);
-        check(&view(PROMOTE, "m++", "+++"), &Occurrence::VolumeFenced(0), &[("promote", AFTER)]);
-        check(&view(PROMOTE, "+m+", "+++"), &Occurrence::VolumeFenced(1), &[]);
-        check(&view(Failover::None, "m++", "+++"), &Occurrence::VolumeFenced(0), &[]);
+        check(
+            &view(RESTART, "m++", "+++"),
+            &Occurrence::VolumeFenced(NodeId::FIRST),
+            &[("restart n1", Duration::ZERO)],
+        );
+        check(&view(PROMOTE, "m++", "+++"), &Occurrence::VolumeFenced(NodeId::FIRST), &[("promote", AFTER)]);
+        check(&view(PROMOTE, "+m+", "+++"), &Occurrence::VolumeFenced(NodeId::new(1)), &[]);
+        check(&view(Failover::None, "m++", "+++"), &Occurrence::VolumeFenced(NodeId::FIRST), &[]);
     }
 
     #[test]
     fn when_disks_are_sound_again_a_database_that_ended_is_started_or_its_vm_where_it_was() {
-        let cleared = Occurrence::DisksCleared(vec![0, 1, 2]);
+        let cleared = Occurrence::DisksCleared(nodes(&[0, 1, 2]));
         let expected = [("restart n1", Duration::ZERO), ("return n2", Duration::ZERO)];
         check(&view(RESTART, "+--", "++-"), &cleared, &expected);
     }
 
     #[test]
     fn a_silent_leader_has_been_waited_for_and_processes_start_where_their_vm_is_or_was() {
-        let silent = Occurrence::LeaderSilent(0);
+        let silent = Occurrence::LeaderSilent(NodeId::FIRST);
         check(&view(PROMOTE, "-++", "+++"), &silent, &[("promote", Duration::ZERO)]);
         check(&view(RESTART, "-++", "+++"), &silent, &[]);
-        let over = Occurrence::ProcessesMayRun(0);
+        let over = Occurrence::ProcessesMayRun(NodeId::FIRST);
         check(&view(PROMOTE, "+++", "+++"), &over, &[("restart n1", Duration::ZERO)]);
         check(&view(PROMOTE, "-++", "+++"), &over, &[("return n1", Duration::ZERO)]);
         check(&view(PROMOTE, "-++", "-++"), &over, &[]);
@@ -353,7 +362,7 @@ mod tests {
 
     #[test]
     fn vms_of_an_isolated_host_run_on_or_are_switched_off_and_then_what_follows_their_loss_follows_at_once() {
-        let isolated = Occurrence::HostIsolated(0);
+        let isolated = Occurrence::HostIsolated(HostId::FIRST);
         let responding = |failover, response| View { isolation: response, ..view(failover, "+++", "+++") };
         check(&responding(RESTART, None), &isolated, &[]);
         let stays = responding(RESTART, Some(IsolationResponse::LeaveRunning));
@@ -361,18 +370,22 @@ mod tests {
         let ends = responding(RESTART, Some(IsolationResponse::PowerOff));
         check(&ends, &isolated, &[("switch off n1", Duration::ZERO)]);
         check(&view(RESTART, "-++", "+++"), &isolated, &[]);
-        let fenced = Occurrence::IsolatedFenced(0);
+        let fenced = Occurrence::IsolatedFenced(NodeId::FIRST);
         check(&view(RESTART, "-++", "+++"), &fenced, &[("restart n1", Duration::ZERO)]);
         check(&view(PROMOTE, "-++", "+++"), &fenced, &[("promote", Duration::ZERO)]);
-        check(&view(PROMOTE, "+-+", "+++"), &Occurrence::IsolatedFenced(1), &[]);
+        check(&view(PROMOTE, "+-+", "+++"), &Occurrence::IsolatedFenced(NodeId::new(1)), &[]);
     }
 
     #[test]
     fn only_the_leader_is_watched_and_only_where_another_would_be_promoted() {
-        assert_eq!(leader_to_watch(&view(PROMOTE, "+++", "+++"), &[0, 1]), Some(0));
-        assert_eq!(leader_to_watch(&view(PROMOTE, "+++", "+++"), &[1]), None);
-        assert_eq!(leader_to_watch(&view(RESTART, "+++", "+++"), &[0]), None);
-        check(&view(PROMOTE, "-++", "+++"), &Occurrence::DatabaseFenced(0), &[("promote", AFTER)]);
-        check(&view(RESTART, "-++", "+++"), &Occurrence::DatabaseFenced(0), &[]);
+        assert_eq!(leader_to_watch(&view(PROMOTE, "+++", "+++"), &nodes(&[0, 1])), Some(NodeId::FIRST));
+        assert_eq!(leader_to_watch(&view(PROMOTE, "+++", "+++"), &nodes(&[1])), None);
+        assert_eq!(leader_to_watch(&view(RESTART, "+++", "+++"), &nodes(&[0])), None);
+        check(
+            &view(PROMOTE, "-++", "+++"),
+            &Occurrence::DatabaseFenced(NodeId::FIRST),
+            &[("promote", AFTER)],
+        );
+        check(&view(RESTART, "-++", "+++"), &Occurrence::DatabaseFenced(NodeId::FIRST), &[]);
     }
 }

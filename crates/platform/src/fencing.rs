@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use history::{EventKind, PlatformAction, Verdict};
-use scenario::node_name;
+use history::{EventKind, NodeId, PlatformAction, Verdict};
 use storage::Opening;
 
 use crate::decisions::{Occurrence, leader_to_watch};
@@ -19,13 +18,13 @@ impl Platform {
     /// A VM's volume counts as lost on its host. The VM is switched off: its disk refuses everything, and nobody else may have
     /// the volume while it might write. Then what follows the loss of a host follows, without a further wait: it has been
     /// waited for.
-    pub fn volume_is_lost(self: &Arc<Self>, vm: usize, open: Opening) {
+    pub fn volume_is_lost(self: &Arc<Self>, vm: NodeId, open: Opening) {
         let mut state = self.state();
         if state.stopping || !state.losing_their_volume.insert(vm) {
             return;
         }
         drop(state);
-        self.clone().begin(format!("volume of {}", node_name(vm)), move |platform| {
+        self.clone().begin(format!("volume of {vm}"), move |platform| {
             let is_off = platform.fence_off_its_volume(vm, &open);
             platform.state().losing_their_volume.remove(&vm);
             if is_off {
@@ -36,8 +35,8 @@ impl Platform {
     }
 
     /// Whether it is known to be off afterwards.
-    fn fence_off_its_volume(&self, vm: usize, open: &Opening) -> bool {
-        let node = node_name(vm);
+    fn fence_off_its_volume(&self, vm: NodeId, open: &Opening) -> bool {
+        let node = vm.to_string();
         // Whoever is starting its database fails by that, and lets go of it.
         let Some((verdict, shown)) = self.switch_off(vm) else { return false };
         let what = format!(
@@ -57,8 +56,8 @@ impl Platform {
     }
 
     /// Switches a VM off; what shows that it is off. None when it was off already.
-    pub(crate) fn switch_off(&self, vm: usize) -> Option<(Verdict, String)> {
-        let node = node_name(vm);
+    pub(crate) fn switch_off(&self, vm: NodeId) -> Option<(Verdict, String)> {
+        let node = vm.to_string();
         let of = &self.datacentre.vms[vm];
         let namespaces = of.namespaces()?;
         if let Err(error) = self.datacentre.power_off_vm(vm) {
@@ -70,12 +69,12 @@ impl Platform {
 
     /// The disks of these VMs' volumes have gone wrong. A leader whose database ends because of it is switched off first, so
     /// that it cannot come back beside another.
-    pub fn disks_struck(self: &Arc<Self>, vms: &[usize], ended: Arc<AtomicBool>) {
+    pub fn disks_struck(self: &Arc<Self>, vms: &[NodeId], ended: Arc<AtomicBool>) {
         let Some(leader) = leader_to_watch(&self.view(), vms) else { return };
-        self.clone().begin(format!("watch {}", node_name(leader)), move |platform| {
+        self.clone().begin(format!("watch {leader}"), move |platform| {
             while !ended.load(Ordering::Acquire) {
                 if platform.has_ended(leader) {
-                    platform.fence(leader, &format!("the database on {} has ended", node_name(leader)));
+                    platform.fence(leader, &format!("the database on {leader} has ended"));
                     return platform.follow(&Occurrence::DatabaseFenced(leader));
                 }
                 if !platform.pause(RETRY) {
@@ -86,9 +85,9 @@ impl Platform {
     }
 
     /// Switches a VM off before another is made the leader; why, as a sentence.
-    pub(crate) fn fence(&self, vm: usize, why: &str) {
+    pub(crate) fn fence(&self, vm: NodeId, why: &str) {
         let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
-        let (node, host) = (node_name(vm), self.datacentre.hosts[self.datacentre.vms[vm].host()].name());
+        let (node, host) = (vm.to_string(), self.datacentre.host_of(vm).name());
         let Some((_, shown)) = self.switch_off(vm) else { return };
         let what = format!(
             "{why}: fencing, the platform switches its VM off so that it cannot return as leader; {shown}"
@@ -97,7 +96,7 @@ impl Platform {
         self.events.say(EventKind::NodeDown { node, host });
     }
 
-    pub(crate) fn is_losing_its_volume(&self, vm: usize) -> bool {
+    pub(crate) fn is_losing_its_volume(&self, vm: NodeId) -> bool {
         let disk = self.datacentre.vms[vm].volume().mirrored();
         let is_lost = disk.is_some_and(|disk| disk.lost_where_open().is_some());
         is_lost || self.state().losing_their_volume.contains(&vm)

@@ -7,9 +7,8 @@ use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use history::{EventKind, PlatformAction, Verdict};
+use history::{EventKind, HostId, NodeId, PlatformAction, Verdict};
 use lab::{attachment, probe};
-use scenario::node_name;
 
 use crate::decisions::Occurrence;
 use crate::platform::Platform;
@@ -69,9 +68,9 @@ impl Silence {
 impl Platform {
     /// Lets each host look out for the others. One that has heard none for so long counts as isolated.
     pub(crate) fn watch_isolation(self: &Arc<Self>, after: Duration) {
-        for host in 0..self.datacentre.hosts.len() {
+        for host in self.datacentre.hosts.ids() {
             let platform = Arc::downgrade(self);
-            let name = format!("isolation {host}");
+            let name = format!("isolation {}", host.index());
             let watch = move || look_out(&platform, host, Silence { after, since: None, is_isolated: false });
             if let Err(error) = std::thread::Builder::new().name(name).spawn(watch) {
                 let host = self.datacentre.hosts[host].name();
@@ -81,12 +80,12 @@ impl Platform {
     }
 
     /// Asks the others one after the other until one answers, first the one that did last.
-    fn hears(&self, host: usize, last: &mut usize) -> io::Result<Heard> {
+    fn hears(&self, host: HostId, last: &mut HostId) -> io::Result<Heard> {
         let hosts = &self.datacentre.hosts;
         if !hosts[host].is_on() {
             return Ok(Heard::NobodyToAsk);
         }
-        let others = (0..hosts.len()).map(|step| (*last + step) % hosts.len());
+        let others = (0..hosts.len()).map(|step| HostId::new((last.index() + step) % hosts.len()));
         let mut heard = Heard::NobodyToAsk;
         for other in others.filter(|other| *other != host) {
             if self.state().stopping {
@@ -105,25 +104,29 @@ impl Platform {
         Ok(heard)
     }
 
-    fn isolated_in_words(&self, vm: usize) -> String {
-        let host = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
+    fn isolated_in_words(&self, vm: NodeId) -> String {
+        let host = self.datacentre.host_of(vm).name();
         let after = self.failover.waits().unwrap_or_default();
         format!("{host} has reached no other host for {:.1} s and counts as isolated", after.as_secs_f64())
     }
 
-    fn tell_isolation(&self, vm: usize, what: String) {
-        self.events.say(EventKind::Platform { action: PlatformAction::Isolation, node: node_name(vm), what });
+    fn tell_isolation(&self, vm: NodeId, what: String) {
+        self.events.say(EventKind::Platform {
+            action: PlatformAction::Isolation,
+            node: vm.to_string(),
+            what,
+        });
     }
 
-    pub(crate) fn leave_isolated(&self, vm: usize) {
-        let (why, node) = (self.isolated_in_words(vm), node_name(vm));
+    pub(crate) fn leave_isolated(&self, vm: NodeId) {
+        let (why, node) = (self.isolated_in_words(vm), vm.to_string());
         self.tell_isolation(vm, format!("{why}: {node} runs on there, as the isolation response says"));
     }
 
     /// What follows the loss of a VM follows only once it is known to be off.
-    pub(crate) fn switch_off_isolated(&self, vm: usize) {
+    pub(crate) fn switch_off_isolated(&self, vm: NodeId) {
         let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
-        let (place, node) = (self.datacentre.vms[vm].host(), node_name(vm));
+        let (place, node) = (self.datacentre.vms[vm].host(), vm.to_string());
         let host = self.datacentre.hosts[place].name();
         // Whoever had it may have had it for long: the host may be back, or the node on another.
         if !self.state().isolated.contains(&place) {
@@ -150,8 +153,8 @@ impl Platform {
 }
 
 /// One host's look-out, until the platform ends.
-fn look_out(platform: &Weak<Platform>, host: usize, mut silence: Silence) {
-    let mut last = host + 1;
+fn look_out(platform: &Weak<Platform>, host: HostId, mut silence: Silence) {
+    let mut last = HostId::new(host.index() + 1);
     let mut is_inside = false;
     loop {
         let Some(platform) = platform.upgrade().filter(|platform| !platform.state().stopping) else { return };

@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use history::{EventKind, EventSink};
-use scenario::node_name;
 
 use crate::platform::Platform;
 
@@ -56,7 +55,7 @@ impl Drop for LeaderWatch {
 }
 
 fn look(stopped: &Receiver<()>, platform: &Platform, events: &dyn EventSink) {
-    let mut leaders = Leaders { told: node_name(platform.leader()), last: BTreeSet::new() };
+    let mut leaders = Leaders { told: platform.leader().to_string(), last: BTreeSet::new() };
     while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
         if let Some(node) = leaders.take(platform.leaders_by_asking()) {
             events.say(EventKind::Leader { node });

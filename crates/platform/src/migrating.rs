@@ -12,12 +12,11 @@ use std::time::{Duration, Instant};
 
 use fabric::Block;
 use faults::Lie;
-use history::{EventKind, MigratedConnections, MigrationFacts, MigrationRound};
+use history::{EventKind, HostId, MigratedConnections, MigrationFacts, MigrationRound, NodeId};
 use lab::round_trip::End;
 use lab::{Bulk, Connections, NodeMemory};
 use paper::obstacles_in_words;
 use placement::{Left, Wanted};
-use scenario::node_name;
 use storage::OpenError;
 
 use crate::datacentre::DatacentreError;
@@ -43,9 +42,9 @@ const GLANCE: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MigrationOrder {
     /// The VM, by number.
-    pub vm: usize,
+    pub vm: NodeId,
     /// The host to move to, by number; the platform's choice when absent.
-    pub to: Option<usize>,
+    pub to: Option<HostId>,
     /// Its memory; what its processes hold when absent.
     pub memory_bytes: Option<u64>,
     /// How long it stands still at least.
@@ -64,7 +63,7 @@ pub trait MigrationWatch {
     }
 
     /// Copying is about to begin, from the first of these hosts to the second.
-    fn begins(&self, _from: usize, _to: usize) {}
+    fn begins(&self, _from: HostId, _to: HostId) {}
 
     /// The VM stands still.
     fn stunned(&self) {}
@@ -209,8 +208,8 @@ struct Journey<'p> {
     watch: &'p dyn MigrationWatch,
     vm: &'p Vm,
     boot: u64,
-    from: usize,
-    to: usize,
+    from: HostId,
+    to: HostId,
     _place: Reservation<'p>,
 }
 
@@ -225,7 +224,7 @@ impl Platform {
         order: &MigrationOrder,
         watch: &dyn MigrationWatch,
     ) -> Result<MigrationFacts, NotMigrated> {
-        let node = node_name(order.vm);
+        let node = order.vm.to_string();
         let _hand = match self.hands[order.vm].try_lock() {
             Ok(hand) => hand,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
@@ -242,7 +241,7 @@ impl Platform {
     }
 
     /// Whether somebody starts, stops or moves a VM now.
-    pub(crate) fn is_in_hand(&self, vm: usize) -> bool {
+    pub(crate) fn is_in_hand(&self, vm: NodeId) -> bool {
         matches!(self.hands[vm].try_lock(), Err(TryLockError::WouldBlock))
     }
 
@@ -253,7 +252,7 @@ impl Platform {
         watch: &'p dyn MigrationWatch,
         facts: &mut MigrationFacts,
     ) -> Result<Journey<'p>, NotMigrated> {
-        let node = || node_name(order.vm);
+        let node = || order.vm.to_string();
         let vm = self.datacentre.vms[order.vm].as_ref();
         let boot = vm.boot_number().ok_or_else(|| NotMigrated::Off { node: node() })?;
         let from = vm.host();
@@ -273,8 +272,8 @@ impl Platform {
     }
 
     /// Where a VM is moved to: where it was asked for, if it may run there, or else where it is best.
-    fn target(&self, order: &MigrationOrder, placing: &Placing) -> Result<usize, NotMigrated> {
-        let (vm, node, cluster) = (order.vm, node_name(order.vm), self.cluster_now(placing));
+    fn target(&self, order: &MigrationOrder, placing: &Placing) -> Result<HostId, NotMigrated> {
+        let (vm, node, cluster) = (order.vm, order.vm.to_string(), self.cluster_now(placing));
         if let Some(to) = order.to {
             return match cluster.obstacle(vm, to) {
                 Some(obstacle) => {
@@ -378,7 +377,7 @@ impl Journey<'_> {
     fn switch_over(&self) -> Result<(), NotMigrated> {
         let (datacentre, vm) = (&self.platform.datacentre, self.order.vm);
         let target = &datacentre.hosts[self.to];
-        let (node, host) = (node_name(vm), target.name());
+        let (node, host) = (vm.to_string(), target.name());
         if !self.vm.volume().mirrored().is_none_or(|disk| disk.follow(self.to)) {
             return Err(NotMigrated::VolumeStays { node, host });
         }
@@ -406,7 +405,7 @@ impl Journey<'_> {
     /// Why copying ended.
     fn broken(&self, source: io::Error) -> NotMigrated {
         let (node, host) =
-            (node_name(self.order.vm), |host: usize| self.platform.datacentre.hosts[host].name());
+            (self.order.vm.to_string(), |host: HostId| self.platform.datacentre.hosts[host].name());
         if self.vm.boot_number() != Some(self.boot) {
             NotMigrated::Lost { node }
         } else if !self.platform.datacentre.hosts[self.to].is_on() {
@@ -418,13 +417,13 @@ impl Journey<'_> {
         }
     }
 
-    fn end(&self, host: usize) -> End<'_> {
+    fn end(&self, host: HostId) -> End<'_> {
         let host = &self.platform.datacentre.hosts[host];
         End { namespace: host.namespace(), address: host.address }
     }
 
     fn memory(&self) -> Result<NodeMemory, NotMigrated> {
-        let node = || node_name(self.order.vm);
+        let node = || self.order.vm.to_string();
         let namespace = self.vm.pid_namespace().ok_or_else(|| NotMigrated::Lost { node: node() })?;
         NodeMemory::of(namespace).map_err(|source| NotMigrated::Memory { node: node(), source })
     }

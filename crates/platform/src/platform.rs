@@ -10,9 +10,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::{Engine, Node, Roles};
-use history::EventSink;
+use history::{EventSink, HostId, NodeId, PerNode};
 use placement::{Cluster, Drs};
-use scenario::{Failover, IsolationResponse, Scenario, node_name};
+use scenario::{Failover, IsolationResponse, Scenario};
 
 use crate::datacentre::{Datacentre, Host};
 use crate::decisions::{Decision, Occurrence, Step, View, VmView, decide};
@@ -26,17 +26,17 @@ pub(crate) const RETRY: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// The node that takes the writes, as far as the platform knows.
-    pub(crate) leader: usize,
+    pub(crate) leader: NodeId,
     /// No new work is begun from here on.
     pub(crate) stopping: bool,
     /// When a host was last lost, or came back.
     pub(crate) hosts_changed: Option<Instant>,
     /// VMs that are being switched off because their volume is lost where they run.
-    pub(crate) losing_their_volume: BTreeSet<usize>,
+    pub(crate) losing_their_volume: BTreeSet<NodeId>,
     /// VMs that are off because their volume could not be reached, and are tried again when the network changes.
-    pub(crate) waiting_for_their_volume: BTreeSet<usize>,
+    pub(crate) waiting_for_their_volume: BTreeSet<NodeId>,
     /// Hosts that count as isolated now.
-    pub(crate) isolated: BTreeSet<usize>,
+    pub(crate) isolated: BTreeSet<HostId>,
 }
 
 /// The platform.
@@ -53,7 +53,7 @@ pub struct Platform {
     state: Mutex<State>,
     changed: Condvar,
     /// One at a time per VM, so that a restart elsewhere and a host's return do not both start it.
-    pub(crate) hands: Vec<Mutex<()>>,
+    pub(crate) hands: PerNode<Mutex<()>>,
     /// Whether VMs that run are moved without anybody asking.
     pub(crate) drs: Drs,
     /// Held by whoever moves them.
@@ -106,15 +106,15 @@ impl Platform {
 
     /// The node that takes the writes, as far as the platform knows.
     #[must_use]
-    pub fn leader(&self) -> usize {
+    pub fn leader(&self) -> NodeId {
         self.state().leader
     }
 
-    /// Who takes the writes now, asked of the database itself: the index of the one leader, if there is one.
+    /// Who takes the writes now, asked of the database itself: the one leader, if there is one.
     #[must_use]
-    pub fn leader_by_asking(&self) -> Option<usize> {
+    pub fn leader_by_asking(&self) -> Option<NodeId> {
         let roles = self.roles();
-        self.datacentre.vms_on().into_iter().find(|vm| roles.leader() == Some(node_name(*vm).as_str()))
+        self.datacentre.vms_on().into_iter().find(|vm| roles.leader() == Some(vm.to_string().as_str()))
     }
 
     /// The nodes that say they lead, each asked by itself.
@@ -129,19 +129,19 @@ impl Platform {
     }
 
     fn roles(&self) -> Roles {
-        let on: Vec<usize> = self.datacentre.vms_on();
+        let on: Vec<NodeId> = self.datacentre.vms_on();
         let nodes: Vec<Arc<dyn Node>> = on.iter().map(|vm| self.node(*vm)).collect();
         self.engine.leader(&nodes)
     }
 
-    pub(crate) fn node(&self, vm: usize) -> Arc<dyn Node> {
+    pub(crate) fn node(&self, vm: NodeId) -> Arc<dyn Node> {
         self.datacentre.vms[vm].clone()
     }
 
     /// What it knows now.
     pub(crate) fn view(&self) -> View {
         let state = self.state();
-        let vm = |(number, vm): (usize, &Arc<Vm>)| VmView {
+        let vm = |(number, vm): (NodeId, &Arc<Vm>)| VmView {
             is_on: vm.is_on(),
             host: vm.host(),
             is_mirrored: vm.volume().mirrored().is_some(),
@@ -151,7 +151,7 @@ impl Platform {
             failover: self.failover,
             isolation: self.isolation,
             leader: state.leader,
-            vms: self.datacentre.vms.iter().enumerate().map(vm).collect(),
+            vms: self.datacentre.vms.numbered().map(vm).collect(),
             hosts_on: self.datacentre.hosts.iter().map(Host::is_on).collect(),
         }
     }
@@ -189,12 +189,12 @@ impl Platform {
     }
 
     /// These VMs have just died with their hosts.
-    pub fn lost(self: &Arc<Self>, vms: &[usize]) {
+    pub fn lost(self: &Arc<Self>, vms: &[NodeId]) {
         self.happens(&Occurrence::VmsLost(vms.to_vec()));
     }
 
     /// These hosts have power again.
-    pub fn returned(self: &Arc<Self>, hosts: &[usize]) {
+    pub fn returned(self: &Arc<Self>, hosts: &[HostId]) {
         self.happens(&Occurrence::HostsReturned(hosts.to_vec()));
     }
 
@@ -211,7 +211,7 @@ impl Platform {
     }
 
     /// The disks of these VMs' volumes are sound again: databases that have ended are started again.
-    pub fn disks_cleared(self: &Arc<Self>, vms: &[usize]) {
+    pub fn disks_cleared(self: &Arc<Self>, vms: &[NodeId]) {
         self.happens(&Occurrence::DisksCleared(vms.to_vec()));
     }
 
@@ -219,7 +219,7 @@ impl Platform {
     /// database; or, where that would be no use, given up.
     pub fn look_at_what_stays_off(&self, given_up: Option<&str>) {
         let is_pending = |of: &Vm| of.canary().is_pending(!of.is_on());
-        for (vm, of) in self.datacentre.vms.iter().enumerate().filter(|(_, of)| is_pending(of)) {
+        for (vm, of) in self.datacentre.vms.numbered().filter(|(_, of)| is_pending(of)) {
             let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
             match given_up {
                 Some(why) => of.canary().give_up(why),

@@ -10,7 +10,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use faults::Lie;
-use scenario::{Failover, node_name};
+use history::NodeId;
+use scenario::Failover;
 
 use crate::decisions::{Occurrence, leader_to_watch};
 use crate::platform::Platform;
@@ -25,20 +26,20 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 impl Platform {
     /// Where clients reach the database on a VM.
     #[must_use]
-    pub fn client_address(&self, vm: usize) -> SocketAddr {
+    pub fn client_address(&self, vm: NodeId) -> SocketAddr {
         let endpoint = self.engine.endpoint(self.node(vm).as_ref());
         SocketAddr::new(endpoint.address, endpoint.port)
     }
 
     /// The processes of this VM's database were struck. A leader that does not answer is watched until it does again, after
     /// `over` is set, or is switched off and another promoted.
-    pub fn processes_struck(self: &Arc<Self>, vm: usize, over: Arc<AtomicBool>) {
+    pub fn processes_struck(self: &Arc<Self>, vm: NodeId, over: Arc<AtomicBool>) {
         let (Some(leader), Failover::Promote { after }) =
             (leader_to_watch(&self.view(), &[vm]), self.failover)
         else {
             return;
         };
-        self.clone().begin(format!("watch {}", node_name(leader)), move |platform| {
+        self.clone().begin(format!("watch {leader}"), move |platform| {
             let mut silent_since: Option<Instant> = None;
             loop {
                 let asked = Instant::now();
@@ -49,11 +50,8 @@ impl Platform {
                 let answers = platform.engine.leader(&[platform.node(leader)]).silent.is_empty();
                 silent_since = if answers { None } else { silent_since.or(Some(asked)) };
                 if silent_since.is_some_and(|since| since.elapsed() >= after) {
-                    let why = format!(
-                        "the database on {} has not answered for {:.1} s",
-                        node_name(leader),
-                        after.as_secs_f64()
-                    );
+                    let why =
+                        format!("the database on {leader} has not answered for {:.1} s", after.as_secs_f64());
                     platform.fence(leader, &why);
                     return platform.follow(&Occurrence::LeaderSilent(leader));
                 }
@@ -66,24 +64,24 @@ impl Platform {
 
     /// A fault of this VM's processes is over: what has ended is started again, and a VM that was switched off meanwhile is
     /// started where it was.
-    pub fn processes_may_run(self: &Arc<Self>, vm: usize) {
+    pub fn processes_may_run(self: &Arc<Self>, vm: NodeId) {
         self.happens(&Occurrence::ProcessesMayRun(vm));
     }
 
     /// Stops the database on a VM in order, or the one process of that name, and starts it again.
-    pub fn restart_processes(self: &Arc<Self>, vm: usize, only: Option<String>) {
+    pub fn restart_processes(self: &Arc<Self>, vm: NodeId, only: Option<String>) {
         self.restart(vm, only, false);
     }
 
     /// Stops the database on a VM in order, and starts it with the programs that the run upgrades it to.
-    pub fn upgrade_processes(self: &Arc<Self>, vm: usize) {
+    pub fn upgrade_processes(self: &Arc<Self>, vm: NodeId) {
         self.restart(vm, None, true);
     }
 
-    fn restart(self: &Arc<Self>, vm: usize, only: Option<String>, upgrades: bool) {
-        self.clone().begin(format!("restart {}", node_name(vm)), move |platform| {
+    fn restart(self: &Arc<Self>, vm: NodeId, only: Option<String>, upgrades: bool) {
+        self.clone().begin(format!("restart {vm}"), move |platform| {
             let hand = platform.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
-            let (node, handle) = (node_name(vm), platform.node(vm));
+            let (node, handle) = (vm.to_string(), platform.node(vm));
             // From now on whoever starts it starts the new programs.
             let upgrades = upgrades && !platform.datacentre.planted.contains(&Lie::OldPrograms);
             let upgraded = if upgrades { platform.engine.upgrade(handle.as_ref()) } else { Ok(()) };
@@ -101,8 +99,8 @@ impl Platform {
 
     /// What a node's service manager does: the processes that have ended are started again. What they start themselves is
     /// theirs.
-    pub(crate) fn start_processes(&self, vm: usize) {
-        let node = node_name(vm);
+    pub(crate) fn start_processes(&self, vm: NodeId) {
+        let node = vm.to_string();
         let what = format!("the service manager of {node} starts the database's processes again");
         self.start_once_ended(vm, END_PATIENCE, what);
     }

@@ -6,8 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use engine::Node;
-use history::{EventKind, PlatformAction};
-use scenario::node_name;
+use history::{EventKind, NodeId, PlatformAction};
 
 use crate::platform::{Platform, RETRY};
 
@@ -19,17 +18,17 @@ impl Platform {
     }
 
     /// Standbys with the round trip to the lost leader's host, the shortest first; equals in their order.
-    fn nearest_first(&self, lost: usize, standbys: Vec<usize>) -> Vec<(usize, Duration)> {
-        let path = |vm: usize| self.datacentre.hosts[self.datacentre.vms[vm].host()].path.as_slice();
-        let apart = |vm: &usize| (*vm, self.nearness.round_trip(path(lost), path(*vm)));
-        let mut standbys: Vec<(usize, Duration)> = standbys.iter().map(apart).collect();
+    fn nearest_first(&self, lost: NodeId, standbys: Vec<NodeId>) -> Vec<(NodeId, Duration)> {
+        let path = |vm: NodeId| self.datacentre.host_of(vm).path.as_slice();
+        let apart = |vm: &NodeId| (*vm, self.nearness.round_trip(path(lost), path(*vm)));
+        let mut standbys: Vec<(NodeId, Duration)> = standbys.iter().map(apart).collect();
         standbys.sort_by_key(|(_, apart)| *apart);
         standbys
     }
 
     /// Promotes a standby in place of the lost leader, unless that has been done: a leader that falls silent and then loses its
     /// host is lost twice.
-    pub(crate) fn promote(&self, lost: usize) {
+    pub(crate) fn promote(&self, lost: NodeId) {
         loop {
             let turn = self.promoting.lock().unwrap_or_else(PoisonError::into_inner);
             if self.leader() != lost {
@@ -40,7 +39,7 @@ impl Platform {
             let candidates: Vec<Arc<dyn Node>> = standbys.iter().map(|(vm, _)| self.node(*vm)).collect();
             match self.engine.promote(&candidates) {
                 Ok(promotion) => {
-                    let leader = (0..self.datacentre.vms.len()).find(|vm| node_name(*vm) == promotion.leader);
+                    let leader = self.datacentre.vms.named(&promotion.leader);
                     self.state().leader = leader.unwrap_or(lost);
                     let positions: Vec<String> = promotion
                         .positions
@@ -49,7 +48,7 @@ impl Platform {
                         .collect();
                     let distances: Vec<String> = standbys
                         .iter()
-                        .map(|(vm, apart)| format!("{} {:.1} ms", node_name(*vm), apart.as_secs_f64() * 1e3))
+                        .map(|(vm, apart)| format!("{vm} {:.1} ms", apart.as_secs_f64() * 1e3))
                         .collect();
                     let mut what = format!(
                         "{} promoted, the most advanced of: {}; tie-break: lowest round trip to the lost leader's \

@@ -1,5 +1,6 @@
 //! Why a VM is started or moved: sentences from what the core `placement` gives as facts.
 
+use history::HostId;
 use paper::{obstacles_in_words, rule_in_words};
 use placement::{Better, Cluster, MoveReason, Obstacle, StartReason};
 
@@ -20,7 +21,7 @@ pub(crate) fn start(reason: &StartReason, cluster: &Cluster) -> String {
     }
     let limits =
         |of: &Obstacle| matches!(of, Obstacle::Memory { .. } | Obstacle::Full { .. } | Obstacle::Rule { .. });
-    let in_the_way: Vec<(usize, Obstacle)> =
+    let in_the_way: Vec<(HostId, Obstacle)> =
         reason.obstacles.iter().filter(|(_, of)| limits(of)).copied().collect();
     if !in_the_way.is_empty() {
         parts.push(obstacles_in_words(&in_the_way, cluster));
@@ -44,9 +45,14 @@ pub(crate) fn moved(reason: MoveReason, cluster: &Cluster) -> String {
 
 #[cfg(test)]
 mod tests {
+    use history::{NodeId, PerNode};
     use placement::{Bond, Capacity, Group, Host, Left, Rule, Strength};
 
     use super::*;
+
+    const H1: HostId = HostId::FIRST;
+    const H2: HostId = HostId::new(1);
+    const H3: HostId = HostId::new(2);
 
     #[test]
     fn a_reason_names_the_choice_what_was_in_the_way_and_what_gave_way() {
@@ -55,10 +61,13 @@ mod tests {
             capacity: Capacity::default(),
             is_on: true,
         };
-        let rule = |strength| Rule { bond: Bond::Apart { vms: vec![0, 1], by: Group::Host }, strength };
+        let rule = |strength| Rule {
+            bond: Bond::Apart { vms: vec![NodeId::FIRST, NodeId::new(1)], by: Group::Host },
+            strength,
+        };
         let cluster = Cluster {
-            hosts: ["h1", "h2", "h3"].map(host).to_vec(),
-            vms: Vec::new(),
+            hosts: ["h1", "h2", "h3"].map(host).into_iter().collect(),
+            vms: PerNode::default(),
             rules: vec![rule(Strength::Must), rule(Strength::Should)],
         };
         let reason = StartReason {
@@ -66,7 +75,10 @@ mod tests {
             candidates: 2,
             better: Some(Better::FewerVms),
             broken: vec![1],
-            obstacles: vec![(0, Obstacle::NoPower), (1, Obstacle::Rule { rule: 0, with: Some(1) })],
+            obstacles: vec![
+                (H1, Obstacle::NoPower),
+                (H2, Obstacle::Rule { rule: 0, with: Some(NodeId::new(1)) }),
+            ],
         };
         assert_eq!(
             start(&reason, &cluster),
@@ -76,7 +88,7 @@ mod tests {
         assert_eq!(moved(MoveReason::RepairsRule { rule: 1 }, &cluster), "n1, n2 should not share a host");
         let short = Obstacle::Memory { free_bytes: 1 << 30, needed_bytes: 4 << 30 };
         assert_eq!(
-            obstacles_in_words(&[(0, short), (1, Obstacle::NoPower), (2, short)], &cluster),
+            obstacles_in_words(&[(H1, short), (H2, Obstacle::NoPower), (H3, short)], &cluster),
             "dc1/a/h2: no power; dc1/a/h1, dc1/a/h3: 1GiB free of 4GiB needed"
         );
     }

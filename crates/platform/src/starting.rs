@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::{MutexGuard, PoisonError};
 
 use faults::Lie;
-use history::{EventKind, PlatformAction};
+use history::{EventKind, HostId, NodeId, PlatformAction};
 use paper::obstacles_in_words;
 use placement::{Cluster, Data, Decision, Holds, Left, Wanted};
-use scenario::{Failover, node_name};
+use scenario::Failover;
 use storage::MirroredDisk;
 
 use crate::datacentre::Datacentre;
@@ -25,30 +25,30 @@ impl Platform {
     }
 
     /// The VM waits for a host from now on: whoever comes after it is placed after it.
-    pub(crate) fn waits_for_a_host(&self, vm: usize, left: Left) {
+    pub(crate) fn waits_for_a_host(&self, vm: NodeId, left: Left) {
         self.placing().waiting.insert(vm, left);
     }
 
     /// Nothing is being tried for the VM any more, or it runs.
-    pub(crate) fn is_placed(&self, vm: usize) {
+    pub(crate) fn is_placed(&self, vm: NodeId) {
         let mut placing = self.placing();
         placing.waiting.remove(&vm);
         placing.booting.remove(&vm);
     }
 
     /// Its host did not take it: another may have the place.
-    pub(crate) fn did_not_boot(&self, vm: usize) {
+    pub(crate) fn did_not_boot(&self, vm: NodeId) {
         self.placing().booting.remove(&vm);
     }
 
     /// Where the VM is started, if it can be. The place is its own until it is told what became of it.
-    pub(crate) fn place(&self, vm: usize, to: Where, tried: &BTreeSet<usize>) -> Decision {
+    pub(crate) fn place(&self, vm: NodeId, to: Where, tried: &BTreeSet<HostId>) -> Decision {
         let mut placing = self.placing();
         let cluster = self.cluster_now(&placing);
         let datacentre = &self.datacentre;
         let others =
             placing.waiting.iter().filter(|(other, _)| **other != vm && cluster.vms[**other].at.is_none());
-        let of_other = |(vm, left): (&usize, &Left)| {
+        let of_other = |(vm, left): (&NodeId, &Left)| {
             let (data, tried) = (datacentre.data_of(*vm), BTreeSet::new());
             Wanted { vm: *vm, left: *left, data, only: None, tried }
         };
@@ -71,7 +71,7 @@ impl Platform {
         mine.unwrap_or(Decision::Wait { vm, obstacles: Vec::new() })
     }
 
-    pub(crate) fn restart_elsewhere(&self, vm: usize, left: Left) {
+    pub(crate) fn restart_elsewhere(&self, vm: NodeId, left: Left) {
         self.waits_for_a_host(vm, left);
         let mut told = false;
         let mut told_waiting = String::new();
@@ -86,7 +86,7 @@ impl Platform {
                 // Its volume may be out of reach for now. Told once, however often it is tried.
                 Err(refused) if !told && !refused.is_empty() => {
                     told = true;
-                    self.trouble(&format!("boot {} on another host", node_name(vm)), &refused.join("; "));
+                    self.trouble(&format!("boot {vm} on another host"), &refused.join("; "));
                 }
                 Err(_) => {}
             }
@@ -99,8 +99,8 @@ impl Platform {
 
     /// Boots the VM on the best host that can have it; why those that were tried could not. What is behind is promoted only
     /// where nothing that is up to date can be had from anywhere.
-    fn start_somewhere(&self, vm: usize, left: Left, told_waiting: &mut String) -> Result<(), Vec<String>> {
-        let from = self.datacentre.hosts[self.datacentre.vms[vm].host()].name();
+    fn start_somewhere(&self, vm: NodeId, left: Left, told_waiting: &mut String) -> Result<(), Vec<String>> {
+        let from = self.datacentre.host_of(vm).name();
         let forces = self.datacentre.vms[vm].volume().mirrored().is_some_and(MirroredDisk::promotes_by_force);
         let mut refused: Vec<String> = Vec::new();
         for may_force in [false, true] {
@@ -143,17 +143,17 @@ impl Platform {
     }
 
     /// Says why no host can have the VM, once as long as the reason stays the same.
-    fn tell_waiting(&self, vm: usize, why: &str, told: &mut String) {
+    fn tell_waiting(&self, vm: NodeId, why: &str, told: &mut String) {
         if why == told {
             return;
         }
         why.clone_into(told);
-        let node = node_name(vm);
+        let node = vm.to_string();
         let what = format!("{node} stays off until a host can run it; {why}");
         self.events.say(EventKind::Platform { action: PlatformAction::Wait, node, what });
     }
 
-    pub(crate) fn start_at_home(&self, vm: usize, why: Return) {
+    pub(crate) fn start_at_home(&self, vm: NodeId, why: Return) {
         if matches!(self.failover, Failover::Promote { .. }) {
             // Whether this node may still lead is known once the promotion is over.
             while self.leader() == vm && self.promotion_possible() {
@@ -186,12 +186,12 @@ impl Platform {
         }
     }
 
-    fn boot_at_home(&self, vm: usize, home: usize, why: Return) {
+    fn boot_at_home(&self, vm: NodeId, home: HostId, why: Return) {
         if let Err(error) = self.start_on(vm, (home, true), PlatformAction::Return, (why.in_words(), None)) {
             if self.datacentre.vms[vm].volume().mirrored().is_some() {
                 self.state().waiting_for_their_volume.insert(vm);
             }
-            self.trouble(&format!("boot {} on its own host", node_name(vm)), &error);
+            self.trouble(&format!("boot {vm} on its own host"), &error);
         }
     }
 
@@ -216,7 +216,7 @@ impl Platform {
         for (host, of) in cluster.hosts.iter_mut().zip(&self.datacentre.hosts) {
             host.is_on = of.is_on();
         }
-        for (vm, of) in cluster.vms.iter_mut().enumerate() {
+        for (vm, of) in cluster.vms.numbered_mut() {
             let real = &self.datacentre.vms[vm];
             of.last = real.host();
             of.at = real.is_on().then_some(of.last);
@@ -228,14 +228,14 @@ impl Platform {
 
 impl Datacentre {
     /// Where a VM's data can be had now.
-    pub(crate) fn data_of(&self, vm: usize) -> Data {
+    pub(crate) fn data_of(&self, vm: NodeId) -> Data {
         let Some(disk) = self.vms[vm].volume().mirrored() else { return Data::Anywhere };
-        let rank = |(rank, (host, is_up_to_date)): (usize, (usize, bool))| {
+        let rank = |(rank, (host, is_up_to_date)): (usize, (HostId, bool))| {
             (host, if is_up_to_date { Holds::UpToDate(rank) } else { Holds::Behind(rank) })
         };
         let with_power = MirroredDisk::hosts_to_start(disk).into_iter().enumerate();
         let holds = with_power.filter(|(_, (host, _))| self.hosts[*host].is_on()).map(rank).collect();
-        let for_storage = (0..self.hosts.len()).filter(|host| disk.is_for_storage(*host)).collect();
+        let for_storage = self.hosts.ids().filter(|host| disk.is_for_storage(*host)).collect();
         Data::On { holds, for_storage }
     }
 }

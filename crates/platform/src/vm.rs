@@ -26,6 +26,7 @@ use std::time::Duration;
 use disk::Mount;
 use engine::{Command, Finished, NodeError, ProcessId, Signal, Status};
 use fabric::PortId;
+use history::HostId;
 use lab::NodeClock;
 use lab::entrance::EntranceError;
 use lab::probe::NodeNamespaces;
@@ -129,7 +130,7 @@ struct Boot {
 
 #[derive(Debug, Default)]
 struct State {
-    host: usize,
+    host: HostId,
     boots: u64,
     boot: Option<Boot>,
     cpu_of_past_boots: Duration,
@@ -192,7 +193,7 @@ impl Vm {
     ///
     /// # Errors
     /// When the lab cannot boot it or it cannot be joined to the network. It is off then, and its volume closed.
-    pub fn power_on(&self, host: usize, place: &[String], may_force: bool) -> Result<(), VmError> {
+    pub fn power_on(&self, host: HostId, place: &[String], may_force: bool) -> Result<(), VmError> {
         let (node, tun, mount) = self.boot_on_volume((host, may_force))?;
         let node = Arc::new(node);
         self.canary.boots(&node, self.forced_open());
@@ -238,7 +239,7 @@ impl Vm {
 
     fn boot_on_volume(
         &self,
-        (host, may_force): (usize, bool),
+        (host, may_force): (HostId, bool),
     ) -> Result<(lab::Node, OwnedFd, Option<Mount>), VmError> {
         let plan = lab::BootPlan {
             name: self.name.clone(),
@@ -326,7 +327,7 @@ impl Vm {
 
     /// The host it runs on, or ran on last.
     #[must_use]
-    pub fn host(&self) -> usize {
+    pub fn host(&self) -> HostId {
         self.state().host
     }
 

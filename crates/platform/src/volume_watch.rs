@@ -7,8 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use history::{EventKind, EventSink, PlatformAction};
-use scenario::node_name;
+use history::{EventKind, EventSink, HostId, NodeId, PlatformAction};
 use storage::{MirroredDisk, Move, Seen};
 
 use crate::datacentre::Datacentre;
@@ -20,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// The running watch. Dropping it ends it.
 pub struct VolumeWatch {
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<BTreeMap<usize, Seen>>>,
+    thread: Option<JoinHandle<BTreeMap<NodeId, Seen>>>,
 }
 
 impl VolumeWatch {
@@ -47,13 +46,13 @@ impl VolumeWatch {
         VolumeWatch { stop: Some(stop), thread: thread.ok() }
     }
 
-    /// Ends it, and says what was seen, by the node's number.
+    /// Ends it, and says what was seen, by node.
     #[must_use]
-    pub fn finish(mut self) -> BTreeMap<usize, Seen> {
+    pub fn finish(mut self) -> BTreeMap<NodeId, Seen> {
         self.end()
     }
 
-    fn end(&mut self) -> BTreeMap<usize, Seen> {
+    fn end(&mut self) -> BTreeMap<NodeId, Seen> {
         drop(self.stop.take());
         // Had it panicked, there would be nothing to show.
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -70,16 +69,16 @@ struct Watch {
     datacentre: Arc<Datacentre>,
     platform: Arc<Platform>,
     events: Arc<dyn EventSink>,
-    seen: BTreeMap<usize, Seen>,
+    seen: BTreeMap<NodeId, Seen>,
 }
 
 impl Watch {
-    fn look(mut self, stopped: &Receiver<()>) -> BTreeMap<usize, Seen> {
+    fn look(mut self, stopped: &Receiver<()>) -> BTreeMap<NodeId, Seen> {
         let before = self.copied();
         // Those of the preparation.
         self.mirrored().for_each(|(_, disk)| drop(disk.take_sync_times()));
         while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            for vm in 0..self.datacentre.vms.len() {
+            for vm in self.datacentre.vms.ids() {
                 self.look_at(vm);
             }
         }
@@ -91,26 +90,25 @@ impl Watch {
         self.seen
     }
 
-    fn mirrored(&self) -> impl Iterator<Item = (usize, &MirroredDisk)> {
-        let vms = self.datacentre.vms.iter().enumerate();
-        vms.filter_map(|(vm, of)| Some((vm, of.volume().mirrored()?)))
+    fn mirrored(&self) -> impl Iterator<Item = (NodeId, &MirroredDisk)> {
+        self.datacentre.vms.numbered().filter_map(|(vm, of)| Some((vm, of.volume().mirrored()?)))
     }
 
-    fn copied(&self) -> BTreeMap<usize, u64> {
+    fn copied(&self) -> BTreeMap<NodeId, u64> {
         self.mirrored()
             .map(|(vm, disk)| (vm, disk.states().iter().map(|state| state.moved.copied_bytes).sum()))
             .collect()
     }
 
-    fn look_at(&mut self, vm: usize) {
+    fn look_at(&mut self, vm: NodeId) {
         let datacentre = self.datacentre.clone();
         let Some(disk) = datacentre.vms[vm].volume().mirrored() else { return };
-        let is_on = |host: usize| datacentre.hosts[host].is_on();
+        let is_on = |host: HostId| datacentre.hosts[host].is_on();
         for Move { host, why } in disk.take_moves() {
-            self.events.say(EventKind::VolumeMoved { node: node_name(vm), host, why });
+            self.events.say(EventKind::VolumeMoved { node: vm.to_string(), host, why });
         }
         for what in disk.look_after(&is_on) {
-            let (action, node) = (PlatformAction::Volume, node_name(vm));
+            let (action, node) = (PlatformAction::Volume, vm.to_string());
             self.events.say(EventKind::Platform { action, node, what });
         }
         if let Some(open) = disk.lost_where_open() {

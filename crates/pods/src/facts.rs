@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use history::{KubernetesFacts, PodFacts, PodVolumeFacts};
+use history::{KubernetesFacts, NodeId, PodFacts, PodVolumeFacts};
 use kubernetes::{Kubectl, Pod, Volume, members};
-use scenario::{Kubernetes, RoleLabel, node_name};
+use scenario::{Kubernetes, RoleLabel};
 
 use crate::error::PodsError;
 
@@ -29,7 +29,7 @@ pub(crate) fn ask(
         let pod = pod.of_container(kubernetes.container.as_deref());
         let zone = pod.node.as_ref().and_then(|node| zones.get(node).cloned());
         known.push(PodFacts {
-            name: node_name(number),
+            name: NodeId::new(number).to_string(),
             role: kubernetes.role.as_ref().and_then(|role| role_of(&pod, role)),
             zone,
             restarts: pod.restarts,

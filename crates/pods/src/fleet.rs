@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::{Address, Endpoint};
+use history::NodeId;
 use kubernetes::generators::{CONTAINER, POD_NAME};
 use kubernetes::{Generators, Kubectl, MemberError, Pod, members};
 use remote::command_file::{Command, Look};
@@ -19,7 +20,7 @@ use remote::permit::PermitError;
 use remote::receipt::{Claim, Doubt};
 use remote::strike::{Patience, Standing, StrikeError, strike, token};
 use remote::{Filled, Journal, Permit, Reach};
-use scenario::{Kubernetes, PodAgents, Scenario, node_name};
+use scenario::{Kubernetes, PodAgents, Scenario};
 
 use crate::kubectl::kubectl;
 use crate::pods::Pods;
@@ -189,7 +190,9 @@ impl Fleet {
         Ok(Fleet {
             program: plan.program().to_owned(),
             pods: running.into_iter().map(|(number, pod)| (format!("agent-{number}"), pod)).collect(),
-            addresses: addresses.map(|(number, address)| (node_name(number), address)).collect(),
+            addresses: addresses
+                .map(|(number, address)| (NodeId::new(number).to_string(), address))
+                .collect(),
             kubectl,
             made,
         })

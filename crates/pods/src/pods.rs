@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use faults::FaultRecord;
-use history::{EventSink, FaultId, KubernetesFacts, PodFacts, RecoveryStep};
+use history::{EventSink, FaultId, KubernetesFacts, NodeId, PerNode, PodFacts, RecoveryStep};
 use kubernetes::{Forward, Kubectl, MemberError, members};
 use scenario::{Cluster, Kubernetes, RoleLabel};
 
@@ -49,7 +49,7 @@ pub struct Pods {
     pub(crate) kubectl: Kubectl,
     container: Option<String>,
     /// The members' names in their order, which are the pods'.
-    names: Vec<String>,
+    names: PerNode<String>,
     facts: KubernetesFacts,
     ways: Arc<Ways>,
 }
@@ -61,7 +61,7 @@ impl Pods {
     /// When the cluster does not answer, a pod is not there or cannot be reached, or nothing can be held to the current context.
     pub fn open(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<Pods, PodsError> {
         let kubectl = held(kubectl(kubernetes))?;
-        let names: Vec<String> = cluster.members.iter().map(|member| member.name.clone()).collect();
+        let names: PerNode<String> = cluster.members.iter().map(|member| member.name.clone()).collect();
         let facts = facts::ask(&kubectl, kubernetes, &names)?;
         let mut ways = Ways::new();
         for name in &names {
@@ -158,12 +158,12 @@ impl Pods {
 
 /// Warnings of ways that ended, by how often each was opened again and why, but for those to pods that were struck.
 fn ended_ways(
-    pods: &[String],
-    struck: &BTreeSet<usize>,
+    pods: &PerNode<String>,
+    struck: &BTreeSet<NodeId>,
     way: impl Fn(&str) -> Option<(u64, String)>,
 ) -> Vec<String> {
-    let not_struck = pods.iter().enumerate().filter(|(number, _)| !struck.contains(number));
-    let told = |(_, pod): (usize, &String)| {
+    let not_struck = pods.numbered().filter(|(node, _)| !struck.contains(node));
+    let told = |(_, pod): (NodeId, &String)| {
         let (times, why) = way(pod).filter(|(times, _)| *times > 0)?;
         Some(format!(
             "the way to {pod}, which no fault was for, was opened again (times: {times}), and its clients lost \
@@ -179,9 +179,9 @@ mod tests {
 
     #[test]
     fn a_way_that_ended_is_told_of_a_pod_that_no_fault_was_for() {
-        let pods = ["pg-0", "pg-1", "pg-2"].map(str::to_owned);
+        let pods = ["pg-0", "pg-1", "pg-2"].map(str::to_owned).into_iter().collect();
         let way = |pod: &str| Some((u64::from(pod != "pg-2"), "lost connection to pod".to_owned()));
-        let told = ended_ways(&pods, &BTreeSet::from([0]), way);
+        let told = ended_ways(&pods, &BTreeSet::from([NodeId::FIRST]), way);
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].contains("pg-1") && told[0].ends_with("lost connection to pod"), "{told:?}");
     }

@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use client::Address;
-use history::{EventKind, EventSink, FaultId, HostFacts, NodeFacts, RunFacts, SiteFacts};
+use history::{EventKind, EventSink, FaultId, HostFacts, NodeFacts, NodeId, RunFacts, SiteFacts};
 use load::{
     Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password, here,
 };
@@ -17,7 +17,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use pods::{Pods, PodsError, Watching, fleet_plan};
 use remote::permit::PermitError;
 use remote::{Journal, Permit};
-use scenario::{Cluster, Scenario, node_name};
+use scenario::{Cluster, Scenario};
 use scenario_agents::{AgentError, AgentPods, Agents, muster};
 use scenario_files::permit;
 use strikes::{Strikes, Targets};
@@ -153,12 +153,11 @@ fn access(
     (cluster, pods): (&Cluster, Option<&Pods>),
     password: Option<String>,
 ) -> Result<Access, ExternalError> {
-    let endpoint = |(number, member): (usize, &scenario::Member)| {
+    let endpoint = |(node, member): (NodeId, &scenario::Member)| {
         let address = address_of(member, pods)?;
-        Ok(Endpoint { node: node_name(number), address: Address::from(address) })
+        Ok(Endpoint { node: node.to_string(), address: Address::from(address) })
     };
-    let endpoints: Result<Vec<Endpoint>, ExternalError> =
-        cluster.members.iter().enumerate().map(endpoint).collect();
+    let endpoints: Result<Vec<Endpoint>, ExternalError> = cluster.members.numbered().map(endpoint).collect();
     Ok(Access {
         endpoints: endpoints?,
         database: cluster.database.clone(),
@@ -189,16 +188,16 @@ fn facts(
         name: host.name.clone(),
         address: member.endpoint.clone(),
     });
-    let nodes = scenario.site.hosts.iter().zip(&cluster.members).enumerate();
+    let nodes = scenario.site.hosts.iter().zip(cluster.members.numbered());
     let role = |name: &str| match leader {
         _ if scenario.database.engine.is_leaderless() => "coordinator",
         Some(leader) if leader == name => "leader",
         Some(_) => "follower",
         None => "unknown",
     };
-    let nodes = nodes.map(|(number, (host, member))| NodeFacts {
-        role: role(&node_name(number)).to_owned(),
-        name: node_name(number),
+    let nodes = nodes.map(|(host, (node, member))| NodeFacts {
+        role: role(&node.to_string()).to_owned(),
+        name: node.to_string(),
         host: host.path().join("/"),
         address: member.endpoint.clone(),
     });

@@ -74,8 +74,8 @@ pub(crate) fn end(result: &RunResult, was_interrupted: bool, datacentre: &Datace
     let mut doubts = of_the_run(result, was_interrupted);
     let off = datacentre.hosts.iter().filter(|host| !host.is_on());
     doubts.extend(off.map(|host| LabDoubt::HostOff { host: host.name() }));
-    for (number, vm) in datacentre.vms.iter().enumerate() {
-        if let Err(error) = datacentre.power_off_vm(number) {
+    for (node, vm) in datacentre.vms.numbered() {
+        if let Err(error) = datacentre.power_off_vm(node) {
             doubts.push(LabDoubt::NodeOn { node: vm.name().to_owned(), why: error.to_string() });
         }
     }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use history::NodeId;
 use scenario::Scenario;
 use storage::Seen;
 use verdict::LabShown;
@@ -12,12 +13,12 @@ use watch::totals::{modelled_syncs, packets, packets_lost_on_the_way_in, went_pa
 
 use crate::in_the_lab::Lab;
 
-/// Asks all parts. `volumes` is what was seen of mirrored volumes, by the node's number; `under_load` the CPU time used while
+/// Asks all parts. `volumes` is what was seen of mirrored volumes, by node; `under_load` the CPU time used while
 /// loads ran, `memory_bytes_max` what the nodes held then.
 pub(crate) fn lab_shown(
     lab: &Lab,
     scenario: &Scenario,
-    (run, volumes): (storage::Run<'_>, &BTreeMap<usize, Seen>),
+    (run, volumes): (storage::Run<'_>, &BTreeMap<NodeId, Seen>),
     (under_load, memory_bytes_max): (Usage, Option<u64>),
 ) -> LabShown {
     let datacentre = &lab.datacentre;
@@ -35,6 +36,10 @@ pub(crate) fn lab_shown(
         packets_lost_on_the_way_in: packets_lost_on_the_way_in(datacentre) + dropped_by_kernel,
         kernel_path: kernel_path.map(went_past),
         modelled_syncs: modelled_syncs(scenario, datacentre),
-        volumes: storage::results(datacentre.vms.iter().map(|vm| vm.volume()), volumes, run),
+        volumes: storage::results(
+            datacentre.vms.numbered().map(|(node, vm)| (node, vm.volume())),
+            volumes,
+            run,
+        ),
     }
 }

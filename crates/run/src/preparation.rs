@@ -18,7 +18,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
 use platform::{BuildSettings, Datacentre, DatacentreError, VolumeContent, room};
-use scenario::{Need, Scenario, node_name};
+use scenario::{Need, Scenario};
 use watch::Usage;
 use watch::captures::{self, Captures};
 
@@ -123,7 +123,7 @@ fn bring_up(
         return Err(PreparationError::NoSnapshots { why: why.clone() });
     }
     if is_return {
-        let names: Vec<String> = (0..scenario.database.nodes.len()).map(node_name).collect();
+        let names: Vec<String> = scenario.database.nodes.ids().map(|node| node.to_string()).collect();
         directory.node_folders().leave_volumes_and_snapshots(&names).map_err(DatacentreError::from)?;
     }
     let engine = open_engine(scenario, orders)?;
@@ -152,7 +152,7 @@ fn bring_up(
         (&limited, precedence(cpu_groups.as_deref()), volumes),
     )?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
-    for (vm, host) in scenario.database.nodes.iter().enumerate() {
+    for (vm, host) in scenario.database.nodes.numbered() {
         datacentre.power_on_vm(vm, *host, false)?;
     }
     let (hosts, count) = (datacentre.hosts.len(), datacentre.vms.len());

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use faults::FaultRecord;
-use history::{FaultId, RecoveryStep};
+use history::{FaultId, NodeId, RecoveryStep};
 use load::{Batch, Clock, LoadCpu, LoadHandle, LoadPlan, OnThread};
 use pods::PodsError;
 use results::LinkResult;
@@ -141,7 +141,7 @@ pub(crate) struct Found {
     /// How much memory the processes of all nodes held at most, bytes.
     pub(crate) memory_bytes_max: Option<u64>,
     /// What was seen of mirrored volumes, by the node's number.
-    pub(crate) volumes: BTreeMap<usize, Seen>,
+    pub(crate) volumes: BTreeMap<NodeId, Seen>,
     /// How pods recovered, by the fault's number.
     pub(crate) recoveries: BTreeMap<FaultId, Vec<RecoveryStep>>,
 }

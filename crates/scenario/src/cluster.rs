@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use capabilities::Capabilities;
+use history::{NodeId, PerNode};
 
 use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles};
@@ -82,14 +83,14 @@ fn decode_members(
         pods::refuse_machines(record, node, decoder);
         let (kubernetes, members) = pods::decode(node, engine, decoder)?.resolve();
         for (number, (name, _)) in members.iter().enumerate() {
-            check_member_name(name, number, decoder);
+            check_member_name(name, NodeId::new(number), decoder);
         }
         return Some((Some(kubernetes), members));
     }
     let named = record.get("members").and_then(|node| decoder.named(node, "members"));
     let mut members = Vec::new();
     for (number, (name, node)) in named?.into_iter().enumerate() {
-        check_member_name(&name, number, decoder);
+        check_member_name(&name, NodeId::new(number), decoder);
         if let Some(member) = decode_member(&name.value, node, decoder) {
             members.push((name, member));
         }
@@ -139,11 +140,11 @@ fn decode_engine(node: &Node, files: &EngineFiles, decoder: &mut Decoder) -> Opt
 }
 
 /// Reports call the members n1, n2 ... as nodes of a lab.
-fn check_member_name(name: &Spanned<String>, number: usize, decoder: &mut Decoder) {
+fn check_member_name(name: &Spanned<String>, node: NodeId, decoder: &mut Decoder) {
     check_reserved(name, decoder);
     let digits = name.value.strip_prefix('n').filter(|rest| !rest.is_empty());
     let is_a_node = digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    let own = crate::node_name(number);
+    let own = node.to_string();
     if is_a_node && name.value != own {
         let message = format!("member `{}` is called like another member's node", name.value);
         let help = format!("write `{own}` here, or choose a name that is not n and a number");
@@ -229,22 +230,22 @@ pub(crate) fn values(node: &Node, what: &str, decoder: &mut Decoder) -> Option<B
 impl ClusterDocument {
     /// The cluster, with the site and the database that stand for it.
     pub(crate) fn resolve(self, findings: &mut Findings) -> (Cluster, Site, Database) {
-        let names: Vec<&str> = self.members.iter().map(|(name, _)| name.value.as_str()).collect();
+        let names: PerNode<&str> = self.members.iter().map(|(name, _)| name.value.as_str()).collect();
         let mut may_break = Vec::new();
         for named in &self.may_break {
-            let Some(number) = names.iter().position(|name| *name == named.value) else {
+            let Some(node) = names.find(|name| *name == named.value) else {
                 let message = format!("there is no member `{}`", shortened(&named.value));
                 let help = format!("the members are {}", listed(&names));
                 findings.add("unknown-node", named.at, message, "unknown", help);
                 continue;
             };
-            if self.members[number].1.reach.is_none() {
+            if self.members[node.index()].1.reach.is_none() {
                 let message =
                     format!("member `{}` may be broken, and nothing says how to reach it", named.value);
                 let help = "add `reach: { ssh: HOST }` to the member, or take it out of `may-break`";
                 findings.add("no-reach", named.at, message, "cannot be reached", help);
             }
-            may_break.push(number);
+            may_break.push(node);
         }
         may_break.sort_unstable();
         may_break.dedup();
@@ -259,7 +260,7 @@ impl ClusterDocument {
         let database = Database {
             engine: self.engine,
             release: None,
-            nodes: (0..count).collect(),
+            nodes: site.hosts.ids().collect(),
             synchronous: Synchronous::Off,
             copies: u32::try_from(count).unwrap_or(u32::MAX),
             failover: Failover::None,
@@ -292,7 +293,7 @@ pub(crate) fn written(cluster: &Cluster, engine: &'static Capabilities) -> Vec<S
         None => lines.extend(members_written(&cluster.members)),
     }
     if !cluster.may_break.is_empty() {
-        let names = cluster.may_break.iter().filter_map(|number| cluster.members.get(*number));
+        let names = cluster.may_break.iter().filter_map(|node| cluster.members.get(*node));
         let names: Vec<String> = names.map(|member| quoted(&member.name)).collect();
         lines.push(format!("  may-break: [{}]", names.join(", ")));
     }

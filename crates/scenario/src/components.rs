@@ -2,6 +2,8 @@
 //!
 //! Owns the rule alone. What a scenario may ask for is in `storage`.
 
+use history::{HostId, PerHost, PerNode};
+
 use crate::resolved::{Apart, Host};
 
 /// A host's rack; a zone without racks is one.
@@ -12,34 +14,33 @@ pub(crate) fn rack(host: &Host) -> (&str, &str, Option<&str>) {
 /// Where components go beside each node's own host: to the hosts that hold the fewest, of those the next ones in the
 /// file's order; and to none but those allowed, which are in that order.
 pub(crate) fn place(
-    nodes: &[usize],
-    (hosts, allowed): (&[Host], &[usize]),
+    nodes: &PerNode<HostId>,
+    (hosts, allowed): (&PerHost<Host>, &[HostId]),
     replicas: usize,
     apart: Apart,
-) -> Vec<Vec<usize>> {
-    let mut held = vec![0_usize; hosts.len()];
-    let may_hold = |node: &usize| allowed.binary_search(node).is_ok();
-    for node in nodes.iter().filter(|node| may_hold(node)) {
-        held[*node] += 1;
+) -> PerNode<Vec<HostId>> {
+    let mut held: PerHost<usize> = vec![0; hosts.len()].into();
+    let may_hold = |host: &HostId| allowed.binary_search(host).is_ok();
+    for host in nodes.iter().filter(|host| may_hold(host)) {
+        held[*host] += 1;
     }
-    let mut placed = Vec::new();
-    for node in nodes {
-        let mut components: Vec<usize> = Some(*node).filter(may_hold).into_iter().collect();
+    let place_one = |own: &HostId| {
+        let mut components: Vec<HostId> = Some(*own).filter(may_hold).into_iter().collect();
         while components.len() < replicas {
-            let free = |host: &usize| match apart {
+            let free = |host: &HostId| match apart {
                 Apart::Hosts => !components.contains(host),
                 Apart::Racks => components.iter().all(|other| rack(&hosts[*other]) != rack(&hosts[*host])),
             };
-            let behind = |host: usize| (host + hosts.len() - node) % hosts.len();
+            let behind = |host: HostId| (host.index() + hosts.len() - own.index()) % hosts.len();
             let next = allowed.iter().copied().filter(free);
             let next = next.min_by_key(|host| (held[*host], behind(*host)));
             let Some(next) = next else { break };
             held[next] += 1;
             components.push(next);
         }
-        placed.push(components);
-    }
-    placed
+        components
+    };
+    nodes.iter().map(place_one).collect()
 }
 
 #[cfg(test)]
@@ -63,12 +64,14 @@ mod tests {
             let (rack, name) = path.split_once('/').expect("a rack");
             Host { region: "r".into(), zone: "z".into(), rack: Some(rack.into()), name: name.into() }
         };
-        let hosts: Vec<Host> = site.split_whitespace().map(host).collect();
-        let nodes: Vec<usize> = (0..nodes).collect();
-        let all: Vec<usize> = (0..hosts.len()).collect();
-        let placed: Vec<String> = place(&nodes, (&hosts, allowed.unwrap_or(&all)), replicas, apart)
+        let hosts: PerHost<Host> = site.split_whitespace().map(host).collect();
+        let nodes = hosts.ids().take(nodes).collect();
+        let allowed = allowed.map_or(hosts.ids().collect(), |allowed| {
+            allowed.iter().copied().map(HostId::new).collect::<Vec<_>>()
+        });
+        let placed: Vec<String> = place(&nodes, (&hosts, &allowed), replicas, apart)
             .iter()
-            .map(|of| of.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+            .map(|of| of.iter().map(|host| host.index().to_string()).collect::<Vec<_>>().join(" "))
             .collect();
         assert_eq!(placed.join(", "), expected, "{site}");
     }

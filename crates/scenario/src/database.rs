@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use capabilities::{Capabilities, Quorum};
+use history::{HostId, NodeId, PerHost, PerNode};
 
 use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles};
@@ -247,7 +248,7 @@ impl DatabaseDocument {
     /// The database on the site's hosts.
     pub(crate) fn resolve(
         self,
-        hosts: &[Host],
+        hosts: &PerHost<Host>,
         (places, classes): (&Places, &BTreeMap<String, StorageClass>),
         findings: &mut Findings,
     ) -> Option<Database> {
@@ -425,42 +426,38 @@ impl DatabaseDocument {
 fn place_count(
     count: u64,
     leader: Option<&Spanned<String>>,
-    hosts: &[Host],
+    hosts: &PerHost<Host>,
     places: &Places,
     findings: &mut Findings,
-) -> Option<Vec<usize>> {
+) -> Option<PerNode<HostId>> {
     let leader = match leader {
         None => None,
         Some(written) => Some(places.find(written, None, findings)?),
     };
     let mut spread = Spread::new(hosts);
-    let mut nodes = Vec::new();
-    for index in 0..count {
-        nodes.push(spread.take(leader.as_ref().filter(|_| index == 0))?);
-    }
-    Some(nodes)
+    (0..count).map(|index| spread.take(leader.as_ref().filter(|_| index == 0))).collect()
 }
 
 fn place_list(
     wanted: &[Spanned<String>],
-    hosts: &[Host],
+    hosts: &PerHost<Host>,
     places: &Places,
     findings: &mut Findings,
-) -> Option<Vec<usize>> {
+) -> Option<PerNode<HostId>> {
     let found: Vec<Option<Place>> =
         wanted.iter().map(|written| places.find(written, None, findings)).collect();
-    let found: Vec<Place> = found.into_iter().collect::<Option<_>>()?;
+    let found: PerNode<Place> = found.into_iter().collect::<Option<_>>()?;
     let mut spread = Spread::new(hosts);
-    let mut nodes: Vec<Option<usize>> = vec![None; found.len()];
+    let mut nodes: PerNode<Option<HostId>> = vec![None; found.len()].into();
     // Who names a host gets it; the others are spread over what is left of the places they name.
-    let (exact, wide): (Vec<usize>, Vec<usize>) =
-        (0..found.len()).partition(|k| found[*k].level == Level::Host);
+    let (exact, wide): (Vec<NodeId>, Vec<NodeId>) =
+        found.ids().partition(|node| found[*node].level == Level::Host);
     let mut complete = true;
-    for index in exact.into_iter().chain(wide) {
-        nodes[index] = spread.take(Some(&found[index]));
-        if nodes[index].is_none() {
+    for node in exact.into_iter().chain(wide) {
+        nodes[node] = spread.take(Some(&found[node]));
+        if nodes[node].is_none() {
             complete = false;
-            let place = &found[index];
+            let place = &found[node];
             let message = match place.level {
                 Level::Host => format!("two nodes are placed on host `{place}`"),
                 _ => format!("every host of `{place}` holds a node already"),
@@ -468,9 +465,9 @@ fn place_list(
             let help = "each node needs its own host: name another place, or add hosts there";
             findings.add(
                 "too-few-hosts",
-                wanted[index].at,
+                wanted[node.index()].at,
                 message,
-                format!("no host for n{}", index + 1),
+                format!("no host for {node}"),
                 help,
             );
         }

@@ -3,6 +3,7 @@
 //! Owns the order of these steps and the few values at the top of the file.
 
 use capabilities::Capabilities;
+use history::HostId;
 
 use crate::cluster::{self, ClusterDocument};
 use crate::decode::{Decoder, Record};
@@ -377,7 +378,7 @@ impl Document {
         let Ground { site, places, engine, database, session_limit_at, cluster } =
             self.ground.resolve(findings)?;
         let hosts = &site.hosts;
-        let of_node = |node: &usize| hosts.get(*node);
+        let of_node = |host: &HostId| hosts.get(*host);
         let leader = database.as_ref().and_then(|database| database.nodes.first()).and_then(of_node);
         let nodes = database.as_ref().map(|database| database.nodes.iter().filter_map(of_node).collect());
         let surroundings = Surroundings {

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use history::{HostId, PerHost};
+
 use crate::resolved::{Host, Place};
 
 /// Hosts as a tree, each branch knowing how many nodes it holds and which of its children can take another.
@@ -14,7 +16,7 @@ pub(crate) struct Spread {
 
 struct Branch {
     parent: Option<usize>,
-    host: Option<usize>,
+    host: Option<HostId>,
     nodes: usize,
     /// Children with a free host, fewest nodes first, in the file's order among equals.
     ready: BTreeSet<(usize, usize)>,
@@ -22,16 +24,16 @@ struct Branch {
 
 impl Spread {
     /// All hosts free.
-    pub(crate) fn new(hosts: &[Host]) -> Self {
+    pub(crate) fn new(hosts: &PerHost<Host>) -> Self {
         let mut spread = Spread { branches: vec![Branch::new(None)], by_path: BTreeMap::new() };
         spread.by_path.insert(Vec::new(), 0);
-        for (index, host) in hosts.iter().enumerate() {
+        for (number, host) in hosts.numbered() {
             let path = host.path();
             let mut above = 0;
             for length in 1..=path.len() {
                 above = spread.child(above, &path[..length]);
             }
-            spread.branches[above].host = Some(index);
+            spread.branches[above].host = Some(number);
         }
         spread
     }
@@ -49,7 +51,7 @@ impl Spread {
 
     /// Takes a free host in the place (anywhere when absent): in the region with the fewest nodes, there in the zone
     /// with the fewest, and so on down. `None` when every host there holds a node.
-    pub(crate) fn take(&mut self, place: Option<&Place>) -> Option<usize> {
+    pub(crate) fn take(&mut self, place: Option<&Place>) -> Option<HostId> {
         let mut at = match place {
             None => 0,
             Some(place) => *self.by_path.get(&place.path)?,
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
     use crate::resolved::Level;
 
-    fn hosts(paths: &str) -> Vec<Host> {
+    fn hosts(paths: &str) -> PerHost<Host> {
         let host = |path: &str| {
             let parts: Vec<String> = path.split('/').map(str::to_owned).collect();
             let rack = (parts.len() == 4).then(|| parts[2].clone());
@@ -149,7 +151,7 @@ mod tests {
             for _ in 0..hosts.len() {
                 let host = spread.take(None).unwrap();
                 prop_assert!(seen.insert(host));
-                count[host / each] += 1;
+                count[host.index() / each] += 1;
                 prop_assert!(count.iter().max().unwrap() - count.iter().min().unwrap() <= 1);
             }
             prop_assert_eq!(spread.take(None), None);

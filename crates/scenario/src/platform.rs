@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use history::{HostId, NodeId, PerHost, PerNode};
 use placement::{Bond, Drs, Group, Rule, Strength, Violation, stranded_by, violations};
 
 use crate::decode::Decoder;
 use crate::language::{
     ADMISSIONS, CORRECTIONS, DRS, GROUPS, ISOLATIONS, MOST_NODES, PLATFORM, RULE, STRENGTHS, TIME_SERVICE,
 };
-use crate::node_name::node_name;
 use crate::places::Places;
 use crate::rejection::{Findings, Spanned, Spot};
 use crate::resolved::{ClockCorrection, Failover, Host, IsolationResponse, Memory, TimeService, VmPlatform};
@@ -157,8 +157,8 @@ impl PlatformDocument {
     /// The platform over nodes on hosts, if it holds from the beginning.
     pub(crate) fn resolve(
         self,
-        (hosts, places): (&[Host], &Places),
-        nodes: &[usize],
+        (hosts, places): (&PerHost<Host>, &Places),
+        nodes: &PerNode<HostId>,
         failover: Failover,
         findings: &mut Findings,
     ) -> Option<VmPlatform> {
@@ -190,12 +190,12 @@ impl PlatformDocument {
     fn check_beginning(
         &self,
         platform: &VmPlatform,
-        hosts: &[Host],
-        nodes: &[usize],
+        hosts: &PerHost<Host>,
+        nodes: &PerNode<HostId>,
         findings: &mut Findings,
     ) {
         let cluster = platform.cluster_of(hosts.iter().map(Host::path), nodes);
-        let path = |host: usize| hosts[host].path().join("/");
+        let path = |host: HostId| hosts[host].path().join("/");
         let mut told = BTreeMap::new();
         for violation in violations(&cluster) {
             let (at, message) = match violation {
@@ -212,17 +212,14 @@ impl PlatformDocument {
                 Violation::Together { rule, one, other } => (
                     self.rules[rule].at,
                     format!(
-                        "{} and {} begin on {} and {}, which the rule forbids",
-                        node_name(one),
-                        node_name(other),
+                        "{one} and {other} begin on {} and {}, which the rule forbids",
                         path(nodes[one]),
                         path(nodes[other])
                     ),
                 ),
-                Violation::Outside { rule, vm, host } => (
-                    self.rules[rule].at,
-                    format!("{} begins on {}, which the rule forbids", node_name(vm), path(host)),
-                ),
+                Violation::Outside { rule, vm, host } => {
+                    (self.rules[rule].at, format!("{vm} begins on {}, which the rule forbids", path(host)))
+                }
             };
             told.entry(at.start).or_insert((at, message));
         }
@@ -238,7 +235,7 @@ impl PlatformDocument {
     }
 
     /// Refuses a response that nothing waits for, or that nothing can ever ask for.
-    fn check_isolation(&self, hosts: &[Host], failover: Failover, findings: &mut Findings) {
+    fn check_isolation(&self, hosts: &PerHost<Host>, failover: Failover, findings: &mut Findings) {
         let Some(isolation) = &self.isolation else { return };
         if failover == Failover::None {
             let message = "`isolation` needs a time limit: how long a host may reach no other host";
@@ -255,7 +252,7 @@ impl PlatformDocument {
     fn check_admission(
         &self,
         platform: &VmPlatform,
-        (hosts, nodes): (&[Host], &[usize]),
+        (hosts, nodes): (&PerHost<Host>, &PerNode<HostId>),
         failover: Failover,
         findings: &mut Findings,
     ) {
@@ -267,13 +264,13 @@ impl PlatformDocument {
             return findings.add("nothing-restarts", at, message, "reserves for nothing", help);
         }
         let cluster = platform.cluster_of(hosts.iter().map(Host::path), nodes);
-        let strands = |host: &usize| stranded_by(&cluster, &[*host]).first().map(|first| (*host, first.vm));
+        let strands = |host: &HostId| stranded_by(&cluster, &[*host]).first().map(|first| (*host, first.vm));
         if let Some((host, vm)) = nodes.iter().find_map(strands) {
-            let (node, host) = (node_name(vm), hosts[host].path().join("/"));
+            let host = hosts[host].path().join("/");
             findings.add(
                 "not-admitted",
                 at,
-                format!("after the loss of {host} no other host can run {node}"),
+                format!("after the loss of {host} no other host can run {vm}"),
                 "does not hold",
                 "add hosts or memory, relax a rule, or write `admission: off`; `check` then says why each host is \
                  excluded",
@@ -285,7 +282,7 @@ impl PlatformDocument {
 impl RuleDocument {
     fn resolve(
         &self,
-        hosts: &[Host],
+        hosts: &PerHost<Host>,
         places: &Places,
         count: usize,
         findings: &mut Findings,
@@ -293,7 +290,7 @@ impl RuleDocument {
         let named = self.nodes.as_ref().filter(|named| !named.is_empty());
         let vms = match named {
             Some(named) => nodes_named(named, count, findings)?,
-            None => (0..count).collect(),
+            None => (0..count).map(NodeId::new).collect(),
         };
         let bond = match &self.bond {
             BondDocument::Apart(by) => Bond::Apart { vms, by: *by },
@@ -301,8 +298,8 @@ impl RuleDocument {
                 let found: Vec<_> = written.iter().map(|place| places.find(place, None, findings)).collect();
                 let found: Vec<_> = found.into_iter().collect::<Option<_>>()?;
                 let is_in =
-                    |host: &usize| found.iter().any(|place| hosts[*host].path().starts_with(&place.path));
-                Bond::Within { vms, hosts: (0..hosts.len()).filter(is_in).collect() }
+                    |host: &HostId| found.iter().any(|place| hosts[*host].path().starts_with(&place.path));
+                Bond::Within { vms, hosts: hosts.ids().filter(is_in).collect() }
             }
         };
         Some(Rule { bond, strength: self.strength })
@@ -310,11 +307,11 @@ impl RuleDocument {
 }
 
 /// Nodes by their names, each once.
-fn nodes_named(written: &[Spanned<String>], count: usize, findings: &mut Findings) -> Option<Vec<usize>> {
-    let names: Vec<String> = (0..count).map(node_name).collect();
+fn nodes_named(written: &[Spanned<String>], count: usize, findings: &mut Findings) -> Option<Vec<NodeId>> {
+    let names: PerNode<String> = (0..count).map(|index| NodeId::new(index).to_string()).collect();
     let mut found = Vec::new();
     for text in written {
-        let (code, message, help) = match names.iter().position(|name| *name == text.value) {
+        let (code, message, help) = match names.named(&text.value) {
             Some(node) if !found.contains(&node) => {
                 found.push(node);
                 continue;
@@ -340,11 +337,11 @@ fn nodes_named(written: &[Spanned<String>], count: usize, findings: &mut Finding
 }
 
 /// The platform as lines of a resolved scenario's `database`; none where nothing is said.
-pub(crate) fn written(platform: &VmPlatform, hosts: &[Host]) -> Vec<String> {
+pub(crate) fn written(platform: &VmPlatform, hosts: &PerHost<Host>) -> Vec<String> {
     if *platform == VmPlatform::default() {
         return Vec::new();
     }
-    let names = |nodes: &[usize]| nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(", ");
+    let names = |nodes: &[NodeId]| nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ");
     let mut lines = vec!["platform:".to_owned()];
     if let Some(Memory { host_bytes, node_bytes }) = platform.memory {
         lines.push(format!("  host_memory: {}", format_size(host_bytes)));
@@ -385,7 +382,7 @@ pub(crate) fn written(platform: &VmPlatform, hosts: &[Host]) -> Vec<String> {
                 (format!("apart: {by}"), vms)
             }
             Bond::Within { vms, hosts: within } => {
-                let path = |host: &usize| format!("\"{}\"", hosts[*host].path().join("/"));
+                let path = |host: &HostId| format!("\"{}\"", hosts[*host].path().join("/"));
                 let within: Vec<String> = within.iter().map(path).collect();
                 (format!("within: [{}]", within.join(", ")), vms)
             }

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use history::PerHost;
+
 use crate::catalogue::ROLES;
 use crate::decode::Decoder;
 use crate::disks;
@@ -192,7 +194,7 @@ pub(crate) fn check_reserved(name: &Spanned<String>, decoder: &mut Decoder) {
 
 impl SiteDocument {
     /// Every host, in the file's order.
-    pub(crate) fn hosts(&self, findings: &mut Findings) -> Option<Vec<Host>> {
+    pub(crate) fn hosts(&self, findings: &mut Findings) -> Option<PerHost<Host>> {
         let mut total: u64 = 0;
         for group in &self.groups {
             let (count, at) = match &group.hosts {
@@ -226,7 +228,7 @@ impl SiteDocument {
                 }
             }
         }
-        Some(hosts)
+        Some(hosts.into())
     }
 
     /// Every edge.

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use history::{HostId, PerHost, PerNode};
+
 use crate::components::{place, rack};
 use crate::decode::{Decoder, Record};
 use crate::language::MOST_NODES;
@@ -166,11 +168,11 @@ fn decode_class(name: &str, node: &Node, decoder: &mut Decoder) -> Option<Storag
 /// What a storage is held against.
 pub(crate) struct Ground<'a> {
     /// The site's hosts.
-    pub(crate) hosts: &'a [Host],
+    pub(crate) hosts: &'a PerHost<Host>,
     /// The site's own classes.
     pub(crate) classes: &'a BTreeMap<String, StorageClass>,
     /// The host of each node.
-    pub(crate) nodes: &'a [usize],
+    pub(crate) nodes: &'a PerNode<HostId>,
     /// What volumes are.
     pub(crate) volumes: Volumes,
     /// The site's places.
@@ -236,21 +238,21 @@ impl StorageDocument {
     }
 
     /// Hosts that may hold components, in the site's order.
-    fn allowed(&self, ground: &Ground<'_>, findings: &mut Findings) -> Option<Vec<usize>> {
+    fn allowed(&self, ground: &Ground<'_>, findings: &mut Findings) -> Option<Vec<HostId>> {
         let named: Option<Vec<Place>> =
             self.hosts.iter().map(|written| ground.places.find(written, None, findings)).collect();
         let named = named?;
-        let may_hold = |host: &usize| {
+        let may_hold = |host: &HostId| {
             let path = ground.hosts[*host].path();
             named.is_empty() || named.iter().any(|place| path.starts_with(&place.path))
         };
-        Some((0..ground.hosts.len()).filter(may_hold).collect())
+        Some(ground.hosts.ids().filter(may_hold).collect())
     }
 
     /// Whether there are places enough, as far apart as asked.
     fn has_room(
         &self,
-        (allowed, apart): (&[usize], Apart),
+        (allowed, apart): (&[HostId], Apart),
         ground: &Ground<'_>,
         findings: &mut Findings,
     ) -> bool {
@@ -313,7 +315,7 @@ impl StorageDocument {
 }
 
 /// The storage as lines of a resolved scenario's `database`.
-pub(crate) fn written(storage: &Storage, hosts: &[Host]) -> String {
+pub(crate) fn written(storage: &Storage, hosts: &PerHost<Host>) -> String {
     let apart = if storage.apart == Apart::Racks { "racks" } else { "hosts" };
     let named = storage.hosts.iter().filter_map(|host| hosts.get(*host));
     let named: Vec<String> = named.map(|host| format!("\"{}\"", host.path().join("/"))).collect();

@@ -160,7 +160,7 @@ fn write_database(text: &mut String, database: &Database, site: &Site) {
         None => {}
     }
     line(text, 2, "nodes:");
-    for host in database.nodes.iter().filter_map(|node| site.hosts.get(*node)) {
+    for host in database.nodes.iter().filter_map(|host| site.hosts.get(*host)) {
         line(text, 4, &format!("- {}", quoted(&host.path().join("/"))));
     }
     let synchronous = match database.synchronous {

@@ -207,6 +207,8 @@ pub fn permit(scenario: &Scenario, confirmed: Option<&str>) -> Result<Permit, Pe
 
 #[cfg(test)]
 mod tests {
+    use history::NodeId;
+
     use super::*;
 
     const SCENARIO: &str = "name: mine\ntarget: external\ncluster:\n  engine: postgres\n  members:\n    \
@@ -316,7 +318,8 @@ mod tests {
         assert!(asks_for(fault, "node") && !asks_for(fault, "unit"));
         let cluster = scenario.cluster.as_ref().expect("a cluster");
         let known = BTreeMap::from([("node".to_owned(), "worker-1".to_owned())]);
-        let commands = commands_at(fault, &cluster.members[0], &known, NO_FAULT).expect("its commands");
+        let commands =
+            commands_at(fault, &cluster.members[NodeId::FIRST], &known, NO_FAULT).expect("its commands");
         assert!(commands.strike[0].to_string().ends_with("cordon worker-1"), "{commands:?}");
         let missing = checked_in(PODS, "{ command: systemd-kill, of: pg-0 }", Path::new("."));
         assert!(missing.expect_err("refused").contains("systemd-kill needs `unit`"));

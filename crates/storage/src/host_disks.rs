@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use disk::{Disk, DiskGroup, DiskTraffic, ModelledSyncs, Probe, Seen, SyncTimes};
+use history::{HostId, PerHost};
 use scenario::DiskSync;
 
 /// The disks of all hosts.
 #[derive(Debug)]
 pub struct HostDisks {
     /// Of each host its groups.
-    groups: Vec<Vec<DiskGroup>>,
+    groups: PerHost<Vec<DiskGroup>>,
     /// Where probes are laid.
     folder: PathBuf,
     /// Each is used by one look at a time; none where it could not be laid yet.
@@ -45,7 +46,7 @@ impl HostDisks {
 
     /// The disk for a host's volume of this number: its capacity disks are taken in turn.
     #[must_use]
-    pub fn for_volume(&self, host: usize, number: usize) -> Disk {
+    pub fn for_volume(&self, host: HostId, number: usize) -> Disk {
         let capacity: Vec<&Disk> = self.groups[host].iter().flat_map(|group| &group.capacity).collect();
         capacity
             .get(number % capacity.len().max(1))
@@ -61,7 +62,7 @@ impl HostDisks {
 
     /// What the disks of a host have done so far, all together.
     #[must_use]
-    pub fn traffic_of(&self, host: usize) -> DiskTraffic {
+    pub fn traffic_of(&self, host: HostId) -> DiskTraffic {
         let disks = self.groups[host].iter().flat_map(|group| &group.capacity);
         disks.map(Disk::traffic).fold(DiskTraffic::default(), DiskTraffic::and)
     }
@@ -128,7 +129,8 @@ mod tests {
         let asked = scenario::Disks { capacity: 3, groups: 2, cache: true, sync: DiskSync::Machine };
         let hosts = ["dc1/a/h1".to_owned(), "dc1/a/h2".to_owned()];
         let disks = HostDisks::new(&hosts, asked, PathBuf::new());
-        let taken: Vec<String> = (0..4).map(|number| disks.for_volume(1, number).name().to_owned()).collect();
+        let taken: Vec<String> =
+            (0..4).map(|number| disks.for_volume(HostId::new(1), number).name().to_owned()).collect();
         assert_eq!(taken, ["dc1/a/h2/d1", "dc1/a/h2/d2", "dc1/a/h2/d3", "dc1/a/h2/d1"]);
         let told = |found: Option<(Disk, Vec<Disk>)>| {
             let (disk, behind) = found?;

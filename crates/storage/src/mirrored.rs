@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use disk::mirror::{Acknowledge, Differences, Dirt, Mirror, Policy, Standing, SyncTime};
 use disk::{Disk, Files, FolderStore, Lost, Mount, OnDisk, Waits};
+use history::{HostId, NodeId, PerHost};
 use scenario::Storage;
 
 use self::component::{Component, ComponentSettings};
@@ -46,12 +47,12 @@ const PORTS_PER_VOLUME: usize = 16;
 pub struct Plan<'a> {
     /// Its folder.
     pub folder: &'a Path,
-    /// The node's number, from 0.
-    pub node: usize,
+    /// Its node.
+    pub node: NodeId,
     /// How it is mirrored.
     pub storage: &'a Storage,
     /// Every host of the site, in its order.
-    pub hosts: Vec<Arc<HostPlace>>,
+    pub hosts: PerHost<Arc<HostPlace>>,
     /// The user that owns it.
     pub user: u32,
     /// What power-offs do to it.
@@ -64,9 +65,9 @@ pub struct MirroredDisk {
     /// Itself, for those who find another component to serve.
     weak_self: Weak<MirroredDisk>,
     folder: PathBuf,
-    node: usize,
+    node: NodeId,
     storage: Storage,
-    hosts: Vec<Arc<HostPlace>>,
+    hosts: PerHost<Arc<HostPlace>>,
     settings: ComponentSettings,
     policy: Policy,
     threads: Arc<Threads>,
@@ -124,8 +125,8 @@ struct Ended {
 #[derive(Debug)]
 struct Serving {
     component: usize,
-    /// Where the node is, by number.
-    host: usize,
+    /// Where the node is.
+    host: HostId,
     /// Where that is another than the component's host, the way between the two.
     remote_service: Option<RemoteService>,
     reason: ServingReason,
@@ -180,9 +181,9 @@ impl MirroredDisk {
         Ok(disk)
     }
 
-    fn component_on(&self, host: usize) -> io::Result<Component> {
+    fn component_on(&self, host: HostId) -> io::Result<Component> {
         let number = self.state().components.len();
-        let port = usize::from(PORT) + self.node * PORTS_PER_VOLUME + number % PORTS_PER_VOLUME;
+        let port = usize::from(PORT) + self.node.index() * PORTS_PER_VOLUME + number % PORTS_PER_VOLUME;
         let port = u16::try_from(port).map_err(|_| io::Error::other("more volumes than ports"))?;
         let place = (host, self.hosts[host].clone(), port);
         // Each has a chance of its own: what one tears another keeps.
@@ -333,7 +334,7 @@ impl MirroredDisk {
     ///
     /// # Errors
     /// When its folder's file system refuses; then its content is in doubt, and all of it is to be copied again.
-    pub fn host_is_off(&self, host: usize) -> io::Result<()> {
+    pub fn host_is_off(&self, host: HostId) -> io::Result<()> {
         let mut all_off = Ok(());
         for (number, component) in self.on(host) {
             let mut dirt = Dirt::new();
@@ -358,11 +359,11 @@ impl MirroredDisk {
     ///
     /// # Errors
     /// When it cannot be listened on.
-    pub fn host_is_on(&self, host: usize) -> io::Result<()> {
+    pub fn host_is_on(&self, host: HostId) -> io::Result<()> {
         self.on(host).into_iter().try_for_each(|(_, component)| component.power_on())
     }
 
-    fn on(&self, host: usize) -> Vec<(usize, Arc<Component>)> {
+    fn on(&self, host: HostId) -> Vec<(usize, Arc<Component>)> {
         let state = self.state();
         let components = state.components.iter().cloned().enumerate();
         let retired = &state.retired;
@@ -424,7 +425,7 @@ impl MirroredDisk {
     /// Looks after it: gives up components that are silent, rebuilds elsewhere what has been missed for too long. Returns
     /// what has happened, in words.
     #[must_use]
-    pub fn look_after(&self, is_on: &dyn Fn(usize) -> bool) -> Vec<String> {
+    pub fn look_after(&self, is_on: &dyn Fn(HostId) -> bool) -> Vec<String> {
         self.give_up_a_silent_disk();
         self.clear_doubts();
         let mut told = std::mem::take(&mut self.state().news);
@@ -523,7 +524,7 @@ mod tests {
     use disk::{Attributes, NewInode, ROOT, Scope, ask};
     use scenario::Promotion;
 
-    use super::ground::ground;
+    use super::ground::{A, B, ground};
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -546,7 +547,7 @@ mod tests {
         let Some(disk) = ground(folder.path(), 6, Promotion::UpToDate) else {
             return eprintln!("skipped: a_copy_that_could_not: no network namespace may be entered");
         };
-        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        let (_point, mount) = disk.prepare(A, false).expect("opened");
         assert!(disk.settle(PATIENCE), "the other component is up to date");
         let first: Arc<dyn Files> = disk.state().serving.as_ref().expect("open").mirror.clone();
         let now = std::time::UNIX_EPOCH;
@@ -564,14 +565,14 @@ mod tests {
         let content = folder.path().join("1").join("content").join(file.to_string());
         let aside = folder.path().join("aside");
         std::fs::rename(&content, &aside).expect("the content is moved away");
-        assert!(disk.host_is_off(1).is_err());
+        assert!(disk.host_is_off(B).is_err());
         std::fs::rename(&aside, &content).expect("it is again");
         mount.power_off();
         disk.lose(&mount).expect("closed");
         assert_eq!(disk.state().current, BTreeSet::from([0]));
 
-        disk.host_is_on(1).expect("on");
-        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        disk.host_is_on(B).expect("on");
+        let (_point, mount) = disk.prepare(A, false).expect("opened");
         assert!(disk.settle(PATIENCE), "it catches up");
         let mut found = [0; 3];
         let copy = disk.state().components[1].volume.clone();

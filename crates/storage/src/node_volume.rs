@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::{DefectEffects, Disk, SnapshotError};
-use history::Verdict;
+use history::{HostId, NodeId, Verdict};
 
 use crate::loss::loss_in_words;
 use crate::mirrored::MirroredDisk;
@@ -99,7 +99,7 @@ impl NodeVolume {
     /// Each time it, or a component of it, could not be brought back to what was durable since this was last asked, and why.
     /// `vm` is whose it is.
     #[must_use]
-    pub fn take_failed_rollbacks(&self, vm: usize) -> Vec<(VolumePart, String)> {
+    pub fn take_failed_rollbacks(&self, vm: NodeId) -> Vec<(VolumePart, String)> {
         let failed: Vec<(Option<(usize, String)>, String)> = match self {
             NodeVolume::Directory => Vec::new(),
             NodeVolume::Virtual(disk) => {
@@ -124,7 +124,7 @@ impl NodeVolume {
 
     /// What of it lies on one of these disks. `vm` is whose it is.
     #[must_use]
-    pub fn parts_on(&self, vm: usize, disks: &BTreeSet<String>) -> Vec<VolumePart> {
+    pub fn parts_on(&self, vm: NodeId, disks: &BTreeSet<String>) -> Vec<VolumePart> {
         let NodeVolume::Mirrored(mirrored) = self else {
             let is_there = self.disk().is_some_and(|under| disks.contains(under.name()));
             return is_there.then_some(VolumePart { vm, component: None }).into_iter().collect();
@@ -146,7 +146,7 @@ impl NodeVolume {
     /// What the power-off of these hosts has just taken from components on them, as evidence; but for the one that served,
     /// of which the volume itself tells. `vm` is whose it is.
     #[must_use]
-    pub fn losses_of_copies(&self, vm: usize, hosts: &[usize]) -> Vec<(Verdict, String)> {
+    pub fn losses_of_copies(&self, vm: NodeId, hosts: &[HostId]) -> Vec<(Verdict, String)> {
         let copies =
             self.mirrored().map(|mirrored| mirrored.copies_on(hosts)).unwrap_or_default().into_iter();
         copies

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use disk::mirror::Standing;
-use history::{BASELINE, RunFacts};
+use history::{BASELINE, NodeId, RunFacts};
 use measure::Timeline;
 use measure::meanwhile::latency_during;
 use results::{AskedResult, CatchUpResult, ComponentResult, MeanwhileResult, OpeningResult, VolumeResult};
-use scenario::node_name;
 
 use crate::mirrored::MirroredDisk;
 use crate::mirrored::Opening;
@@ -27,21 +26,21 @@ pub struct Run<'a> {
     pub ended_s: f64,
 }
 
-/// The virtual disks among the nodes' volumes, which stand in the nodes' order; a plain directory is none.
+/// The virtual disks among the nodes' volumes; a plain directory is none.
 #[must_use]
 pub fn results<'a>(
-    volumes: impl IntoIterator<Item = &'a NodeVolume>,
-    seen: &BTreeMap<usize, Seen>,
+    volumes: impl IntoIterator<Item = (NodeId, &'a NodeVolume)>,
+    seen: &BTreeMap<NodeId, Seen>,
     run: Run<'_>,
 ) -> Vec<VolumeResult> {
-    let volumes = volumes.into_iter().enumerate();
     volumes
-        .filter_map(|(number, volume)| match volume {
+        .into_iter()
+        .filter_map(|(node, volume)| match volume {
             NodeVolume::Directory => None,
-            NodeVolume::Virtual(_) => Some(alone(node_name(number))),
+            NodeVolume::Virtual(_) => Some(alone(node.to_string())),
             NodeVolume::Mirrored(disk) => {
-                let seen = seen.get(&number).cloned().unwrap_or_default();
-                Some(mirrored(node_name(number), disk, seen, run))
+                let seen = seen.get(&node).cloned().unwrap_or_default();
+                Some(mirrored(node.to_string(), disk, seen, run))
             }
         })
         .collect()

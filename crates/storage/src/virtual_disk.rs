@@ -143,6 +143,8 @@ impl VirtualDisk {
 
 #[cfg(test)]
 mod tests {
+    use history::NodeId;
+
     use super::*;
     use crate::node_volume::NodeVolume;
 
@@ -163,9 +165,12 @@ mod tests {
         assert!(volume.note(Ok(Lost::default())).is_ok());
         assert!(volume.note(Err(disk::Refusal::EIO)).is_err());
         let volume = NodeVolume::Virtual(Box::new(volume));
-        let told: Vec<(String, String)> =
-            volume.take_failed_rollbacks(1).into_iter().map(|(part, why)| (part.in_words(), why)).collect();
+        let told: Vec<(String, String)> = volume
+            .take_failed_rollbacks(NodeId::new(1))
+            .into_iter()
+            .map(|(part, why)| (part.in_words(), why))
+            .collect();
         assert_eq!(told, [("the volume of n2".to_owned(), disk::Refusal::EIO.to_string())]);
-        assert!(volume.take_failed_rollbacks(1).is_empty());
+        assert!(volume.take_failed_rollbacks(NodeId::new(1)).is_empty());
     }
 }

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use faults::{FaultRecord, FaultRecords, ReceiptOf, Role, Struck, pick};
-use history::{EventKind, EventSink, FaultId, Receipt, Verdict};
+use history::{EventKind, EventSink, FaultId, NodeId, Receipt, Verdict};
 use load::{LoadPlan, here};
 use pods::{NodeError, Pods};
 use remote::strike::{Patience, Standing, StrikeError, strike, token};
 use remote::{Filled, Journal, Permit, Reach};
-use scenario::{Cluster, ExternalFault, Member, NodeTarget, node_name};
+use scenario::{Cluster, ExternalFault, Member, NodeTarget};
 use scenario_files::{asks_for, commands_at, reach_of};
 
 use crate::receipts::{effect_of, healing_of, late_in_words, waited_in_words};
@@ -116,7 +116,7 @@ impl Ground {
             kind: record.kind.clone(),
             target: record.target.clone(),
             hits: record.hits.clone(),
-            nodes: record.vms.iter().map(|vm| node_name(*vm)).collect(),
+            nodes: record.vms.iter().map(|vm| vm.to_string()).collect(),
         };
         self.events.say_at(record.asked_s, asked);
         self.change(number, |kept| *kept = record.clone());
@@ -235,8 +235,8 @@ impl Ground {
     }
 
     /// The member that is meant now, and who leads where that was asked.
-    fn choose(&self, number: FaultId, node: NodeTarget) -> (Option<usize>, Option<usize>) {
-        let all: Vec<usize> = (0..self.targets.cluster.members.len()).collect();
+    fn choose(&self, number: FaultId, node: NodeTarget) -> (Option<NodeId>, Option<NodeId>) {
+        let all: Vec<NodeId> = self.targets.cluster.members.ids().collect();
         let role = |role, leader| pick(role, leader, &all, self.seed, number);
         match node {
             NodeTarget::Named(number) => (Some(number), None),
@@ -252,9 +252,9 @@ impl Ground {
         }
     }
 
-    fn leader(&self) -> Option<usize> {
+    fn leader(&self) -> Option<NodeId> {
         let name = load::leader(self.targets.asked.as_ref()?, here(), ROLE_PATIENCE).ok()?;
-        (0..self.targets.cluster.members.len()).find(|number| node_name(*number) == name)
+        self.targets.cluster.members.named(&name)
     }
 
     /// Undoes what stands, and takes the receipt of its healing into the fault's record.

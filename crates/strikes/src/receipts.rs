@@ -59,6 +59,8 @@ fn in_doubt(host: &str, doubts: &[Doubt]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use history::NodeId;
+
     use super::*;
 
     #[test]
@@ -67,7 +69,7 @@ mod tests {
         let late = "it was due at 18.0 s; the leader was looked for over 3.2 s";
         assert_eq!(said(NodeTarget::Leader, 3.2).as_deref(), Some(late));
         assert_eq!(said(NodeTarget::AFollower, 0.3), None);
-        assert_eq!(said(NodeTarget::Named(0), 3.2), None);
+        assert_eq!(said(NodeTarget::Named(NodeId::FIRST), 3.2), None);
     }
 
     #[test]

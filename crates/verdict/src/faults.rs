@@ -5,7 +5,7 @@
 use std::ops::Add;
 
 use faults::{FaultRecord, Finding, ReceiptOf, Struck};
-use history::{AgentFacts, Event, FaultId, Receipt, Verdict};
+use history::{AgentFacts, Event, FaultId, NodeId, Receipt, Verdict};
 use measure::recovery::Window;
 use results::losses::LostWrites;
 use results::{FaultLoadResult, FaultResult, RecoveryResult, of_all};
@@ -36,7 +36,7 @@ pub(crate) fn fault_results(
             kind: fault.kind.clone(),
             target: fault.target.clone(),
             hits: fault.hits.clone(),
-            nodes: fault.vms.iter().map(|vm| scenario::node_name(*vm)).collect(),
+            nodes: fault.vms.iter().map(NodeId::to_string).collect(),
             asked_s: fault.asked_s,
             took_effect_s: fault.took_effect_s,
             healed_s: fault.healed_s,
@@ -80,7 +80,7 @@ fn volumes_struck(fault: &FaultRecord) -> Vec<String> {
     if !matches!(fault.struck, Struck::Hosts(_)) {
         return Vec::new();
     }
-    fault.vms.iter().chain(&fault.vms_elsewhere).map(|vm| scenario::node_name(*vm)).collect()
+    fault.vms.iter().chain(&fault.vms_elsewhere).map(NodeId::to_string).collect()
 }
 
 /// The kinds of receipts without which a fault is not shown, and what of it then is not.
@@ -304,8 +304,13 @@ mod tests {
     #[test]
     fn only_nodes_that_lost_their_power_have_losses_to_show() {
         let path = vec!["dc1".to_owned()];
-        let struck =
-            |struck| volumes_struck(&FaultRecord { struck, vms: vec![0, 2], ..FaultRecord::default() });
+        let struck = |struck| {
+            volumes_struck(&FaultRecord {
+                struck,
+                vms: [0, 2].map(NodeId::new).to_vec(),
+                ..FaultRecord::default()
+            })
+        };
         assert_eq!(struck(Struck::Hosts(vec![path.clone()])), ["n1", "n3"]);
         assert!(struck(Struck::Nodes(vec![path])).is_empty());
     }
@@ -313,7 +318,12 @@ mod tests {
     #[test]
     fn a_node_elsewhere_that_died_because_its_volume_was_served_from_a_struck_host_has_its_loss_to_show() {
         let struck = Struck::Hosts(vec![vec!["dc1".to_owned()]]);
-        let fault = FaultRecord { struck, vms: vec![0], vms_elsewhere: vec![1], ..FaultRecord::default() };
+        let fault = FaultRecord {
+            struck,
+            vms: vec![NodeId::FIRST],
+            vms_elsewhere: vec![NodeId::new(1)],
+            ..FaultRecord::default()
+        };
         let volumes = volumes_struck(&fault);
         assert_eq!(volumes, ["n1", "n2"]);
         let receipts = [off(), on()];

@@ -2,17 +2,16 @@
 //!
 //! Owns reading the events. What is a violation says `placement::violations`, which shares nothing with what decided.
 
-use history::{Event, EventKind};
+use history::{Event, EventKind, HostId};
 use placement::{Bond, Violation, violations};
 use results::PlacementResult;
+use scenario::Scenario;
 use scenario::units::format_size;
-use scenario::{Scenario, node_name};
 
 /// Every violation, once, when it was first there.
 pub(crate) fn violations_of(scenario: &Scenario, events: &[Event]) -> Vec<PlacementResult> {
     let mut cluster = scenario.database.platform.cluster(&scenario.site, &scenario.database);
-    let host_at = |path: &str| scenario.site.hosts.iter().position(|host| host.path().join("/") == path);
-    let node_of = |name: &str| (0..scenario.database.nodes.len()).find(|node| node_name(*node) == name);
+    let host_at = |path: &str| scenario.site.hosts.find(|host| host.path().join("/") == path);
     let mut found: Vec<PlacementResult> = Vec::new();
     // By when it happened: a migration is told once its connections have been counted, and its host may have been given away by then.
     let mut events: Vec<&Event> = events.iter().collect();
@@ -24,7 +23,7 @@ pub(crate) fn violations_of(scenario: &Scenario, events: &[Event]) -> Vec<Placem
             EventKind::Migration { facts } if facts.given_up.is_none() => (&facts.node, &facts.to, true),
             _ => continue,
         };
-        let (Some(vm), Some(host)) = (node_of(node), host_at(host)) else { continue };
+        let (Some(vm), Some(host)) = (cluster.vms.named(node), host_at(host)) else { continue };
         if is_up {
             cluster.vms[vm].at = Some(host);
         } else if cluster.vms[vm].at == Some(host) {
@@ -42,7 +41,7 @@ pub(crate) fn violations_of(scenario: &Scenario, events: &[Event]) -> Vec<Placem
 }
 
 fn in_words(scenario: &Scenario, violation: &Violation) -> String {
-    let path = |host: usize| scenario.site.hosts[host].path().join("/");
+    let path = |host: HostId| scenario.site.hosts[host].path().join("/");
     let kind = |rule: usize| match scenario.database.platform.rules[rule].bond {
         Bond::Apart { .. } => "keeps them apart",
         Bond::Within { .. } => "keeps it elsewhere",
@@ -57,15 +56,11 @@ fn in_words(scenario: &Scenario, violation: &Violation) -> String {
         Violation::Full { host, vms, most } => {
             format!("{} runs {vms} nodes; its limit is {most}", path(*host))
         }
-        Violation::Together { rule, one, other } => format!(
-            "{} and {} run together although rule {} {}",
-            node_name(*one),
-            node_name(*other),
-            rule + 1,
-            kind(*rule)
-        ),
+        Violation::Together { rule, one, other } => {
+            format!("{one} and {other} run together although rule {} {}", rule + 1, kind(*rule))
+        }
         Violation::Outside { rule, vm, host } => {
-            format!("{} runs on {} although rule {} {}", node_name(*vm), path(*host), rule + 1, kind(*rule))
+            format!("{vm} runs on {} although rule {} {}", path(*host), rule + 1, kind(*rule))
         }
     }
 }

@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 use fabric::{CaptureGuard, Fabric, FabricError, Tap};
 use history::EventSink;
 use scenario::Scenario;
-use scenario::node_name;
 
 /// The folder of captures in the run directory.
 const FOLDER: &str = "captures";
@@ -71,7 +70,7 @@ pub fn tap(name: &str, scenario: &Scenario) -> Result<Tap, CaptureError> {
     if let Some((from, to)) = name.split_once(ARROW) {
         return Ok(Tap::Link { from: place(from.trim(), scenario)?, to: place(to.trim(), scenario)? });
     }
-    let is_node = (0..scenario.database.nodes.len()).any(|node| node_name(node) == name);
+    let is_node = scenario.database.nodes.named(name).is_some();
     if is_node { Ok(Tap::Node(name.to_owned())) } else { Ok(Tap::Place(place(name, scenario)?)) }
 }
 
@@ -80,7 +79,7 @@ fn place(name: &str, scenario: &Scenario) -> Result<Vec<String>, CaptureError> {
     if scenario.site.hosts.iter().any(|host| host.path().starts_with(&path)) {
         return Ok(path);
     }
-    let nodes = (0..scenario.database.nodes.len()).map(node_name);
+    let nodes = scenario.database.nodes.ids().map(|node| node.to_string());
     let hosts = scenario.site.hosts.iter().map(|host| host.path().join("/"));
     let known: Vec<String> = nodes.chain(hosts).take(12).collect();
     let known = format!("{}, the places around them, and links as in `dc1 -> dc2`", known.join(", "));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use disk::DiskTraffic;
+use history::{HostId, PerHost};
 use lab::accounting::NamespaceUse;
 use platform::Datacentre;
 
@@ -54,7 +55,8 @@ fn watch(datacentre: &Datacentre, mut rows: Rows, mut seconds: Seconds) -> Resul
     let mut memory_bytes_max: Option<u64> = None;
     for (second, elapsed) in seconds {
         let now = look()?;
-        for (host, name) in datacentre.hosts.iter().map(|host| host.name()).enumerate() {
+        for (host, of) in datacentre.hosts.numbered() {
+            let name = of.name();
             let Row { processors, memory_bytes, disks } = now.row(&before, host, elapsed);
             rows.add(format_args!(
                 "{second},{name},{processors:.3},{},{},{},{memory_bytes}",
@@ -72,13 +74,13 @@ fn watch(datacentre: &Datacentre, mut rows: Rows, mut seconds: Seconds) -> Resul
 struct Counts {
     nodes: Vec<NodeCounts>,
     /// Of each host.
-    disks: Vec<DiskTraffic>,
+    disks: PerHost<DiskTraffic>,
 }
 
 /// A node at that moment.
 struct NodeCounts {
     /// The host it is on.
-    host: usize,
+    host: HostId,
     cpu: Duration,
     memory_bytes: u64,
 }
@@ -94,17 +96,17 @@ struct Row {
 impl Counts {
     fn of(datacentre: &Datacentre) -> std::io::Result<Counts> {
         let nodes = datacentre.vms.iter().map(|vm| vm.host()).zip(datacentre.use_by_vm()?);
-        let of = |(host, used): (usize, NamespaceUse)| {
+        let of = |(host, used): (HostId, NamespaceUse)| {
             let (cpu, memory_bytes) = (used.cpu, used.memory_bytes());
             NodeCounts { host, cpu, memory_bytes }
         };
         Ok(Counts {
             nodes: nodes.map(of).collect(),
-            disks: (0..datacentre.hosts.len()).map(|host| datacentre.disks.traffic_of(host)).collect(),
+            disks: datacentre.hosts.ids().map(|host| datacentre.disks.traffic_of(host)).collect(),
         })
     }
 
-    fn row(&self, before: &Counts, host: usize, elapsed: Duration) -> Row {
+    fn row(&self, before: &Counts, host: HostId, elapsed: Duration) -> Row {
         let on_host = || self.nodes.iter().zip(&before.nodes).filter(move |(now, _)| now.host == host);
         // Between a boot's end and its last account a node may seem to have used less.
         let used: Duration = on_host().map(|(now, before)| now.cpu.saturating_sub(before.cpu)).sum();
@@ -130,16 +132,20 @@ mod tests {
     fn a_node_counts_on_the_host_it_is_on_and_one_whose_account_goes_back_counts_nothing() {
         let traffic = |durable_bytes| DiskTraffic { durable_bytes, ..DiskTraffic::default() };
         let second = Duration::from_secs;
-        let node = |host, cpu_s, memory_bytes| NodeCounts { host, cpu: second(cpu_s), memory_bytes };
+        let node = |host: usize, cpu_s, memory_bytes| NodeCounts {
+            host: HostId::new(host),
+            cpu: second(cpu_s),
+            memory_bytes,
+        };
         let before = Counts {
             nodes: vec![node(0, 5, 100), node(0, 1, 200), node(1, 9, 400)],
-            disks: vec![traffic(10), traffic(0)],
+            disks: vec![traffic(10), traffic(0)].into(),
         };
         let now = Counts {
             nodes: vec![node(0, 6, 101), node(1, 2, 202), node(1, 8, 404)],
-            disks: vec![traffic(40), traffic(2)],
+            disks: vec![traffic(40), traffic(2)].into(),
         };
-        let row = |host| now.row(&before, host, second(2));
+        let row = |host| now.row(&before, HostId::new(host), second(2));
         assert_eq!(row(0), Row { processors: 0.5, memory_bytes: 101, disks: traffic(30) });
         assert_eq!(row(1), Row { processors: 0.5, memory_bytes: 606, disks: traffic(2) });
     }

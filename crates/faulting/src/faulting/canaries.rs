@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use history::{EventKind, FaultId, Receipt};
+use history::{EventKind, FaultId, NodeId, Receipt};
 use platform::Vm;
 use storage::{Excuse, Excused, Tell};
 
@@ -15,19 +15,19 @@ use crate::disk_looks::judge::defect_in_words;
 
 impl Faulting {
     /// Plants marks on the volumes of all VMs that are about to lose their power, all at once.
-    pub(super) fn plant_canaries(&self, number: FaultId, vms: &[usize]) {
+    pub(super) fn plant_canaries(&self, number: FaultId, vms: &[NodeId]) {
         self.on_all_at_once(number, vms, Vm::plant_canary);
     }
 
     /// Plants marks on the volumes of VMs that a fault of disks or of the network is about to hold up, all at once: while it
     /// stands none may be written, and a power-off that skips the rollback on just these volumes would go unseen.
-    pub(super) fn plant_canaries_early(&self, number: FaultId, vms: &[usize]) {
+    pub(super) fn plant_canaries_early(&self, number: FaultId, vms: &[NodeId]) {
         if !self.prevented {
             self.on_all_at_once(number, vms, Vm::plant_canary_early);
         }
     }
 
-    fn on_all_at_once(&self, number: FaultId, vms: &[usize], plant: fn(&Vm, Excuse, Tell)) {
+    fn on_all_at_once(&self, number: FaultId, vms: &[NodeId], plant: fn(&Vm, Excuse, Tell)) {
         std::thread::scope(|scope| {
             for vm in vms.iter().copied() {
                 let (excuse, tell) = (self.excuse_of(vm), self.canary_teller(number));
@@ -48,7 +48,7 @@ impl Faulting {
     }
 
     /// VMs that are on and whose volumes may be served over the network.
-    pub(super) fn vms_with_copies(&self) -> Vec<usize> {
+    pub(super) fn vms_with_copies(&self) -> Vec<NodeId> {
         let mut on = self.datacentre.vms_on();
         on.retain(|vm| self.datacentre.vms[*vm].volume().mirrored().is_some());
         on
@@ -56,7 +56,7 @@ impl Faulting {
 
     /// A disk fault may lose what was synced, refuse what is to be written, or have something else read. A network fault
     /// may hold up a volume that is served over the network.
-    pub(super) fn excuse_of(&self, vm: usize) -> Excuse {
+    pub(super) fn excuse_of(&self, vm: NodeId) -> Excuse {
         let (datacentre, imposed) = (self.datacentre.clone(), self.imposed.clone());
         let is_network_faulty = self.is_network_faulty();
         Arc::new(move || {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clock::{Rate, Shift};
 use faults::Struck;
-use history::{FaultId, Receipt, Verdict};
+use history::{FaultId, NodeId, Receipt, Verdict};
 use lab::node_clock::machine_ns;
 use scenario::{ClockFault, ClockTarget, Fault};
 
@@ -84,14 +84,14 @@ impl Faulting {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);
         }
-        let hosts = vms.iter().map(|vm| &self.datacentre.hosts[self.datacentre.vms[*vm].host()]);
+        let hosts = vms.iter().map(|vm| self.datacentre.host_of(*vm));
         record.struck = Struck::Nodes(hosts.clone().map(|host| host.path.clone()).collect());
         record.hits = hosts.map(|host| host.name()).collect();
         record.vms.clone_from(&vms);
         self.enter(number, &record);
         let other = self.datacentre.vms_on().into_iter().find(|other| !vms.contains(other));
         let other = other.map(|other| self.datacentre.vms[other].clone());
-        let onlooker = |vm: &usize| Onlooker { vm: self.datacentre.vms[*vm].clone(), other: other.clone() };
+        let onlooker = |vm: &NodeId| Onlooker { vm: self.datacentre.vms[*vm].clone(), other: other.clone() };
         let onlookers: Vec<Onlooker> = vms.iter().map(onlooker).collect();
         let before: Vec<_> = onlookers.iter().map(|onlooker| onlooker.look_before(number)).collect();
         let (true_ns, effect_s) = (machine_ns(), self.events.now_s());

@@ -7,9 +7,8 @@
 use std::time::{Duration, Instant};
 
 use disk::mirror::Acknowledge;
-use history::FaultId;
+use history::{FaultId, HostId, NodeId};
 use lab::canary::{self, Mark, Marks, Seen};
-use scenario::node_name;
 use storage::MirroredDisk;
 
 use super::Faulting;
@@ -21,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// A copy about to lose its power.
 pub(super) struct OnCopy {
-    vm: usize,
+    vm: NodeId,
     component: usize,
     in_words: String,
     /// Nonces of the mark that it has; or why it has none.
@@ -39,7 +38,7 @@ enum NoMark {
 
 impl Faulting {
     /// Has the nodes that go on write a mark for each copy on these hosts, and sees it arrive there.
-    pub(super) fn plant_on_copies(&self, hosts: &[usize], dying: &[usize]) -> Vec<OnCopy> {
+    pub(super) fn plant_on_copies(&self, hosts: &[HostId], dying: &[NodeId]) -> Vec<OnCopy> {
         let stay = self.datacentre.vms_on().into_iter().filter(|vm| !dying.contains(vm));
         std::thread::scope(|scope| {
             let planting: Vec<_> =
@@ -49,7 +48,7 @@ impl Faulting {
         })
     }
 
-    fn plant_on_copies_of(&self, vm: usize, hosts: &[usize]) -> Vec<OnCopy> {
+    fn plant_on_copies_of(&self, vm: NodeId, hosts: &[HostId]) -> Vec<OnCopy> {
         let Some(disk) = self.datacentre.vms[vm].volume().mirrored() else { return Vec::new() };
         let (live, others): (Vec<_>, Vec<_>) =
             disk.peers_on(vm, hosts).into_iter().partition(|(_, _, is_live)| *is_live);
@@ -100,8 +99,8 @@ impl Faulting {
 }
 
 /// Whatever copies a VM's volume has on the hosts: nobody knows what is on them.
-fn panicked(vm: usize) -> OnCopy {
-    let in_words = format!("the copies of the volume of {}", node_name(vm));
+fn panicked(vm: NodeId) -> OnCopy {
+    let in_words = format!("the copies of the volume of {vm}");
     let why = "the thread that writes their marks panicked".to_owned();
     OnCopy { vm, component: 0, in_words, planted: Err(NoMark::Missing(why)) }
 }

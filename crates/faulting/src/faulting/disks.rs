@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use disk::{DefectEffects, DefectGuard, Disk};
 use faults::{Role, pick};
-use history::{FaultId, Receipt, Verdict};
+use history::{FaultId, NodeId, Receipt, Verdict};
 use platform::Datacentre;
-use scenario::node_name;
 use scenario::{DiskDefect, DiskFault, DiskTarget, Fault, FaultTarget};
 use storage::VolumePart;
 
@@ -31,7 +30,7 @@ struct StandingDisk {
     /// The names of all disks that are hit.
     struck: BTreeSet<String>,
     /// The VMs whose volumes are served from a disk that is hit.
-    vms: Vec<usize>,
+    vms: Vec<NodeId>,
     /// What lies on these disks, with what that had met before.
     parts: Vec<(VolumePart, DefectEffects)>,
     /// Set once it is healed: whoever still waits for an effect gives up.
@@ -133,8 +132,8 @@ impl Faulting {
         let mended_s = self.mended_now(number);
         let at_the_strike = standing.vms.iter().copied();
         // A node that was started there meanwhile waits for the disk as well.
-        let hit: BTreeSet<usize> = at_the_strike.chain(self.vms_over(&standing.struck)).collect();
-        let hit: Vec<usize> = hit.into_iter().collect();
+        let hit: BTreeSet<NodeId> = at_the_strike.chain(self.vms_over(&standing.struck)).collect();
+        let hit: Vec<NodeId> = hit.into_iter().collect();
         let remembered = self.forget_what_was_read(&standing.subject.defect, &hit);
         self.platform.disks_cleared(&hit);
         let met: Vec<String> = standing
@@ -159,27 +158,27 @@ impl Faulting {
 
     /// What of all volumes lies on these disks, with what it has met so far.
     fn parts_on(&self, disks: &BTreeSet<String>) -> Vec<(VolumePart, DefectEffects)> {
-        let of = |vm: usize| {
+        let of = |vm: NodeId| {
             let volume = self.datacentre.vms[vm].volume();
             let parts = volume.parts_on(vm, disks).into_iter();
             parts
                 .filter_map(|part| volume.defect_effects_on(&part).map(|met| (part, met)))
                 .collect::<Vec<_>>()
         };
-        (0..self.datacentre.vms.len()).flat_map(of).collect()
+        self.datacentre.vms.ids().flat_map(of).collect()
     }
 
     /// The VMs whose volumes are served from one of these disks now.
-    fn vms_over<'a>(&'a self, disks: &'a BTreeSet<String>) -> impl Iterator<Item = usize> + 'a {
-        let on_it = |vm: &usize| {
+    fn vms_over<'a>(&'a self, disks: &'a BTreeSet<String>) -> impl Iterator<Item = NodeId> + 'a {
+        let on_it = |vm: &NodeId| {
             let volume = self.datacentre.vms[*vm].volume();
             volume.disk().is_some_and(|under| disks.contains(under.name()))
         };
-        (0..self.datacentre.vms.len()).filter(on_it)
+        self.datacentre.vms.ids().filter(on_it)
     }
 
     /// VMs that are on with any component of their volumes on one of these disks.
-    fn vms_with_any_on(&self, disks: &BTreeSet<String>) -> Vec<usize> {
+    fn vms_with_any_on(&self, disks: &BTreeSet<String>) -> Vec<NodeId> {
         let mut on = self.datacentre.vms_on();
         on.retain(|vm| !self.datacentre.vms[*vm].volume().disks().is_disjoint(disks));
         on
@@ -207,13 +206,13 @@ impl Faulting {
 
     /// Wrong reads are only met where the disk is read, and only forgotten where it is read again: what the nodes' kernel
     /// keeps of the volumes is thrown away. Tells where that could not be done.
-    fn forget_what_was_read(&self, defect: &DiskDefect, vms: &[usize]) -> Vec<String> {
+    fn forget_what_was_read(&self, defect: &DiskDefect, vms: &[NodeId]) -> Vec<String> {
         if !matches!(defect, DiskDefect::Corrupt { .. }) || self.prevented {
             return Vec::new();
         }
-        let failed = |vm: &usize| {
+        let failed = |vm: &NodeId| {
             let error = self.datacentre.vms[*vm].forget_what_was_read().err()?;
-            Some(format!("the page cache of {} may still hold earlier reads: {error}", node_name(*vm)))
+            Some(format!("the page cache of {vm} may still hold earlier reads: {error}"))
         };
         vms.iter().filter(|vm| self.datacentre.vms[**vm].is_on()).filter_map(failed).collect()
     }

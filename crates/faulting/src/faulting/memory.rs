@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Lie, Struck};
-use history::FaultId;
+use history::{FaultId, NodeId};
 use lab::memory_groups::MemoryMeter;
 use platform::{Holder, Vm};
 use scenario::{Fault, PressureFault};
@@ -23,7 +23,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Pressure that stands. Dropping it ends it.
 struct StandingSqueeze {
     vm: Arc<Vm>,
-    number: usize,
+    node: NodeId,
     holder: Holder,
     /// Whether something else limited the node when it began.
     had_others: bool,
@@ -48,7 +48,7 @@ impl StandingFault for StandingSqueeze {
         faulting.stood_teller()(number, stood);
         if !faulting.prevented {
             // What the kernel has ended for good is started again.
-            faulting.platform.processes_may_run(self.number);
+            faulting.platform.processes_may_run(self.node);
         }
         let (told, vm, squeezed) = (faulting.healing_teller(), self.vm.clone(), self.squeezed.clone());
         let onlooker = self.onlooker.clone();
@@ -89,7 +89,7 @@ impl Faulting {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);
         };
-        let host = &self.datacentre.hosts[self.datacentre.vms[node].host()];
+        let host = self.datacentre.host_of(node);
         record.struck = Struck::Nodes(vec![host.path.clone()]);
         (record.hits, record.vms) = (vec![host.name()], vec![node]);
         self.enter(number, &record);
@@ -114,7 +114,7 @@ impl Faulting {
         }
         let standing = StandingSqueeze {
             vm: vm.clone(),
-            number: node,
+            node,
             holder,
             had_others,
             squeezed: squeezed.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faults::{ReceiptOf, Struck};
-use history::{FaultId, MigrationFacts, Receipt, Verdict};
+use history::{FaultId, MigrationFacts, NodeId, Receipt, Verdict};
 use platform::{MigrationOrder, NotMigrated};
 use scenario::{Fault, MigrationFault};
 
@@ -61,14 +61,14 @@ impl Faulting {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);
         };
-        let host = &self.datacentre.hosts[self.datacentre.vms[vm].host()];
+        let host = self.datacentre.host_of(vm);
         record.struck = Struck::Nodes(vec![host.path.clone()]);
         (record.hits, record.vms) = (vec![host.name()], vec![vm]);
         self.enter(number, &record);
         let to = action.to.as_ref();
         let order = MigrationOrder {
             vm,
-            to: to.and_then(|to| self.datacentre.hosts.iter().position(|host| host.path == to.path)),
+            to: to.and_then(|to| self.datacentre.hosts.find(|host| host.path == to.path)),
             memory_bytes: action.memory_bytes,
             stun: action.stun,
             max_rounds: action.max_rounds,
@@ -99,7 +99,7 @@ impl Faulting {
 }
 
 impl Faulting {
-    fn guest_clock(&self, number: FaultId, vm: usize) -> Arc<GuestClock> {
+    fn guest_clock(&self, number: FaultId, vm: NodeId) -> Arc<GuestClock> {
         let other = self.datacentre.vms_on().into_iter().find(|other| *other != vm);
         let other = other.map(|other| self.datacentre.vms[other].clone());
         Arc::new(GuestClock::new(self.datacentre.vms[vm].clone(), other, number))

@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use fabric::{Block, FabricError, Path, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
 use faults::{FaultRecord, Struck};
-use history::{EventKind, FaultId};
+use history::{EventKind, FaultId, NodeId};
 use paper::RequestedNetwork;
 use paper::network::{conditions_in_words, conditions_rule};
 use scenario::{
     BlockAnswer, Conditions, Fault, FaultTarget, Flap, Level, NetworkFault, PartitionFault, PartitionShape,
-    node_name,
 };
 
 use crate::datagrams::probing::{Probing, Stood};
@@ -311,18 +310,18 @@ impl Faulting {
         looks
     }
 
-    fn vms_in(&self, places: &[&Path]) -> Vec<usize> {
+    fn vms_in(&self, places: &[&Path]) -> Vec<NodeId> {
         let vms = self.datacentre.vms_on();
-        let inside = |vm: &usize| {
+        let inside = |vm: &NodeId| {
             let path = self.vm_path(*vm);
             places.iter().any(|place| !place.is_empty() && path.starts_with(place))
         };
         vms.into_iter().filter(inside).collect()
     }
 
-    fn vm_path(&self, vm: usize) -> Path {
-        let mut path = self.datacentre.hosts[self.datacentre.vms[vm].host()].path.clone();
-        path.push(node_name(vm));
+    fn vm_path(&self, vm: NodeId) -> Path {
+        let mut path = self.datacentre.host_of(vm).path.clone();
+        path.push(vm.to_string());
         path
     }
 
@@ -357,7 +356,7 @@ impl Faulting {
                     PartitionShape::Halves => self.split(&Split::Halves, number),
                     PartitionShape::Ring => self.split(&Split::Ring, number),
                     PartitionShape::Bridge(target) => {
-                        let bridge: BTreeSet<usize> = self.vms_in(&[&path(target)?]).into_iter().collect();
+                        let bridge: BTreeSet<NodeId> = self.vms_in(&[&path(target)?]).into_iter().collect();
                         if bridge.is_empty() {
                             // Without a node that both halves reach this is another partition.
                             return None;

@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use faults::{FaultRecord, Finding, Struck};
-use history::{EventKind, FaultId, PlatformAction, Receipt, Verdict};
+use history::{EventKind, FaultId, HostId, NodeId, PlatformAction, Receipt, Verdict};
 use lab::probe::NodeNamespaces;
 use platform::PowerOff;
-use scenario::{Fault, PowerOffFault, node_name};
+use scenario::{Fault, PowerOffFault};
 
 use super::targets::describe;
 use super::{Faulting, StandingFault, lock};
@@ -26,23 +26,23 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 struct Early {
     /// The other, by number.
     by: FaultId,
-    hosts: Vec<usize>,
+    hosts: Vec<HostId>,
     at: Instant,
 }
 
 /// Hosts without power. Nothing ends by dropping it: hosts return when they are given power.
 struct StandingPowerOff {
-    hosts: Vec<usize>,
+    hosts: Vec<HostId>,
     /// VMs that ran there.
-    vms: Vec<usize>,
+    vms: Vec<NodeId>,
     /// Hung up when their silence has been listened for.
     has_looked: Mutex<Receiver<()>>,
     early: Option<Early>,
 }
 
 impl StandingFault for StandingPowerOff {
-    fn gets_power(&mut self, by: FaultId, hosts: &[usize]) {
-        let early: Vec<usize> = self.hosts.iter().copied().filter(|host| hosts.contains(host)).collect();
+    fn gets_power(&mut self, by: FaultId, hosts: &[HostId]) {
+        let early: Vec<HostId> = self.hosts.iter().copied().filter(|host| hosts.contains(host)).collect();
         if self.early.is_none() && !early.is_empty() {
             self.early = Some(Early { by, hosts: early, at: Instant::now() });
         }
@@ -51,7 +51,7 @@ impl StandingFault for StandingPowerOff {
     /// Hosts that another standing fault holds down are given power as well: the later word counts, and the other's receipt says
     /// that it ended before its time.
     fn mend(self: Box<Self>, faulting: &mut Faulting, number: FaultId, in_a_hurry: bool) {
-        let name = |host: &usize| faulting.datacentre.hosts[*host].name();
+        let name = |host: &HostId| faulting.datacentre.hosts[*host].name();
         let early = self.early.as_ref().and_then(|early| ended_early(early, early.at.elapsed(), name));
         early.into_iter().for_each(|stood| faulting.stood_teller()(number, stood));
         if !in_a_hurry {
@@ -86,7 +86,7 @@ impl Faulting {
     /// Strikes hosts with a power-off.
     pub(super) fn strike_power(&mut self, number: FaultId, fault: &Fault, action: &PowerOffFault) {
         let hosts = self.hosts_of(&action.target, number);
-        let vms: Vec<usize> = self
+        let vms: Vec<NodeId> = self
             .datacentre
             .vms_on()
             .into_iter()
@@ -120,7 +120,7 @@ impl Faulting {
         let dying = self.datacentre.vms_dying_with(&record.hosts);
         let namespaces: Vec<(String, io::Result<NodeNamespaces>)> = dying
             .iter()
-            .filter_map(|vm| Some((node_name(*vm), self.datacentre.vms[*vm].namespaces()?)))
+            .filter_map(|vm| Some((vm.to_string(), self.datacentre.vms[*vm].namespaces()?)))
             .collect();
         if !self.prevented {
             let on_copies = self.plant_on_copies(&record.hosts, &dying);
@@ -154,7 +154,7 @@ impl Faulting {
             self.events.warn(format!("power-off: {trouble}"), "the lab is broken; report this");
         }
         for vm in &power_off.died {
-            let (node, on) = (node_name(*vm), self.datacentre.vms[*vm].host());
+            let (node, on) = (vm.to_string(), self.datacentre.vms[*vm].host());
             let host = self.datacentre.hosts[on].name();
             if !record.hosts.contains(&on) {
                 let what = format!(
@@ -168,14 +168,14 @@ impl Faulting {
     }
 
     /// Their volumes were rolled back like those of the hosts' own nodes, so the receipt has to show the same of them.
-    fn note_who_died_elsewhere(&self, number: FaultId, record: &FaultRecord, died: &[usize]) {
+    fn note_who_died_elsewhere(&self, number: FaultId, record: &FaultRecord, died: &[NodeId]) {
         let elsewhere = died.iter().copied().filter(|vm| !record.vms.contains(vm));
         lock(&self.records).of(number).vms_elsewhere = elsewhere.collect();
     }
 
     /// A volume that could not be brought back to what was durable is wrong by the lab's doing, and what its database lacks
     /// may be wrong with it.
-    fn note_what_stayed(&self, number: FaultId, record: &FaultRecord, died: &[usize]) {
+    fn note_what_stayed(&self, number: FaultId, record: &FaultRecord, died: &[NodeId]) {
         let in_doubt = self.losses(record, died).into_iter().filter(|(verdict, _)| *verdict != Verdict::Pass);
         let findings: Vec<Finding> = in_doubt
             .map(|(verdict, sentence)| Finding { node: None, verdict, sentence, lab_lost_synced: true })
@@ -184,17 +184,17 @@ impl Faulting {
     }
 
     /// What a power-off took from the volumes of these nodes and from components on its hosts.
-    fn losses(&self, record: &FaultRecord, vms: &[usize]) -> Vec<(Verdict, String)> {
-        let all = self.datacentre.vms.iter().enumerate();
+    fn losses(&self, record: &FaultRecord, vms: &[NodeId]) -> Vec<(Verdict, String)> {
+        let all = self.datacentre.vms.numbered();
         let of_copies = all.flat_map(|(vm, of)| of.volume().losses_of_copies(vm, &record.hosts));
         let of_nodes =
-            vms.iter().filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&node_name(*vm)));
+            vms.iter().filter_map(|vm| self.datacentre.vms[*vm].volume().last_loss(&vm.to_string()));
         of_nodes.chain(of_copies).collect()
     }
 }
 
 /// What is to be said of a fault whose hosts another gave power so long before it was healed itself.
-fn ended_early(early: &Early, before: Duration, name: impl Fn(&usize) -> String) -> Option<Receipt> {
+fn ended_early(early: &Early, before: Duration, name: impl Fn(&HostId) -> String) -> Option<Receipt> {
     let names: Vec<String> = early.hosts.iter().map(name).collect();
     let (by, before_s) = (early.by.ordinal(), before.as_secs_f64());
     let what =
@@ -208,20 +208,22 @@ mod tests {
 
     #[test]
     fn a_power_off_whose_hosts_another_fault_gave_power_is_not_shown_to_have_stood() {
-        let standing = |hosts: &[usize]| StandingPowerOff {
+        let standing = |hosts: &[HostId]| StandingPowerOff {
             hosts: hosts.to_vec(),
             vms: Vec::new(),
             has_looked: Mutex::new(channel().1),
             early: None,
         };
-        let mut apart = standing(&[3, 4]);
-        apart.gets_power(FaultId::FIRST, &[1, 2]);
+        let mut apart = standing(&[HostId::new(3), HostId::new(4)]);
+        apart.gets_power(FaultId::FIRST, &[HostId::new(1), HostId::new(2)]);
         assert!(apart.early.is_none());
-        let mut beside = standing(&[2, 3]);
-        beside.gets_power(FaultId::FIRST, &[1, 2]);
-        beside.gets_power(FaultId::new(5), &[3]);
+        let mut beside = standing(&[HostId::new(2), HostId::new(3)]);
+        beside.gets_power(FaultId::FIRST, &[HostId::new(1), HostId::new(2)]);
+        beside.gets_power(FaultId::new(5), &[HostId::new(3)]);
         let early = beside.early.expect("h2 has power again");
-        let told = |before_s| ended_early(&early, Duration::from_secs(before_s), |host| format!("h{host}"));
+        let told = |before_s| {
+            ended_early(&early, Duration::from_secs(before_s), |host| format!("h{}", host.index()))
+        };
         assert_eq!(told(0), None, "both ended at one moment");
         let receipt = told(30).expect("it ended early");
         assert_eq!(receipt.verdict, Verdict::Unknown);

@@ -84,7 +84,7 @@ impl Faulting {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);
         };
-        let host = &self.datacentre.hosts[self.datacentre.vms[vm].host()];
+        let host = self.datacentre.host_of(vm);
         record.struck = Struck::Nodes(vec![host.path.clone()]);
         (record.hits, record.vms) = (vec![host.name()], vec![vm]);
         self.enter(number, &record);

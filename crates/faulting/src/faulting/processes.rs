@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use faults::{Lie, ReceiptOf, Role, Struck, pick};
-use history::{FaultId, Receipt, Verdict};
+use history::{FaultId, NodeId, Receipt, Verdict};
 use platform::Holder;
 use scenario::{Fault, NodeTarget, ProcessDeed, ProcessFault};
 
@@ -42,8 +42,8 @@ impl StandingFault for StandingProcesses {
         }
     }
 
-    fn stopped(&self) -> Option<(usize, &Table)> {
-        matches!(self.how, ProcessDeed::Stop).then_some((self.onlooker.number, &self.before.targets))
+    fn stopped(&self) -> Option<(NodeId, &Table)> {
+        matches!(self.how, ProcessDeed::Stop).then_some((self.onlooker.node, &self.before.targets))
     }
 
     fn give_up(&mut self) {
@@ -75,7 +75,7 @@ impl Faulting {
             self.enter(number, &record);
             return self.nothing_answers(number, &record);
         };
-        let host = &self.datacentre.hosts[self.datacentre.vms[vm].host()];
+        let host = self.datacentre.host_of(vm);
         record.struck = Struck::Processes { host: host.path.clone(), all: action.only.is_none() };
         (record.hits, record.vms) = (vec![host.name()], vec![vm]);
         self.enter(number, &record);
@@ -107,7 +107,7 @@ impl Faulting {
     /// Does what is to be done to the processes; when.
     fn strike_them(
         &self,
-        (number, vm): (FaultId, usize),
+        (number, vm): (FaultId, NodeId),
         action: &ProcessFault,
         over: &Arc<AtomicBool>,
     ) -> f64 {
@@ -196,7 +196,7 @@ impl Faulting {
         let mended_s = self.mended_now(number);
         standing.over.store(true, Ordering::Release);
         if !self.prevented {
-            self.platform.processes_may_run(standing.onlooker.number);
+            self.platform.processes_may_run(standing.onlooker.node);
         }
         mended_s
     }
@@ -225,14 +225,14 @@ impl Faulting {
 
     /// Another fault that keeps processes stopped which this one had stopped.
     fn still_stopped_by(&self, standing: &StandingProcesses) -> Option<FaultId> {
-        let (vm, targets) = (standing.onlooker.number, &standing.before.targets);
+        let (vm, targets) = (standing.onlooker.node, &standing.before.targets);
         let same =
-            |(of, theirs): (usize, &Table)| of == vm && theirs.keys().any(|one| targets.contains_key(one));
+            |(of, theirs): (NodeId, &Table)| of == vm && theirs.keys().any(|one| targets.contains_key(one));
         self.standing.iter().find(|(_, other)| other.stopped().is_some_and(same)).map(|(number, _)| *number)
     }
 
     /// The node that is meant now, if it has power.
-    pub(super) fn node_of(&self, number: FaultId, target: NodeTarget) -> Option<usize> {
+    pub(super) fn node_of(&self, number: FaultId, target: NodeTarget) -> Option<NodeId> {
         let on = self.datacentre.vms_on();
         let role = match target {
             NodeTarget::Named(vm) => return on.contains(&vm).then_some(vm),

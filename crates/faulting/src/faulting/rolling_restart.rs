@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use history::{FaultId, Receipt, Verdict};
+use history::{FaultId, NodeId, Receipt, Verdict};
 use platform::{Datacentre, Platform};
-use scenario::{Fault, RestartOrder, RollingRestart, RollingUpgrade, node_name};
+use scenario::{Fault, RestartOrder, RollingRestart, RollingUpgrade};
 
 use super::processes::ANSWER_AFTER;
 use super::{Faulting, StandingFault, lock};
@@ -71,16 +71,16 @@ impl Faulting {
             upgrade.as_ref().map(|upgrade| format!("{}, {}", upgrade.in_words(), action.order.word()));
         let mut record = self.record(fault, target.unwrap_or_else(|| action.order.word().to_owned()));
         let onlookers = self.onlookers();
-        let vms: Vec<usize> = onlookers.iter().map(|onlooker| onlooker.number).collect();
+        let vms: Vec<NodeId> = onlookers.iter().map(|onlooker| onlooker.node).collect();
         record.hits = vms.iter().map(|vm| host_name(&self.datacentre, *vm)).collect();
         record.vms = vms;
         self.enter(number, &record);
         if onlookers.is_empty() {
             return self.nothing_answers(number, &record);
         }
-        let all = 0..self.datacentre.vms.len();
-        let is_left_out = |vm: &usize| onlookers.iter().all(|onlooker| onlooker.number != *vm);
-        let left_out = all.filter(is_left_out).map(node_name).collect();
+        let all = self.datacentre.vms.ids();
+        let is_left_out = |vm: &NodeId| onlookers.iter().all(|onlooker| onlooker.node != *vm);
+        let left_out = all.filter(is_left_out).map(|node| node.to_string()).collect();
         let hurry = Arc::<AtomicBool>::default();
         let round = Round {
             platform: self.platform.clone(),
@@ -106,7 +106,7 @@ impl Faulting {
 
     /// Who looks at each node that has power.
     fn onlookers(&self) -> Vec<Onlooker> {
-        let look = |vm: usize| {
+        let look = |vm: NodeId| {
             let address = self.platform.client_address(vm);
             Onlooker::new(&self.datacentre, (vm, address), None, self.longest_delay)
         };
@@ -114,8 +114,8 @@ impl Faulting {
     }
 }
 
-fn host_name(datacentre: &Datacentre, vm: usize) -> String {
-    datacentre.hosts[datacentre.vms[vm].host()].name()
+fn host_name(datacentre: &Datacentre, vm: NodeId) -> String {
+    datacentre.host_of(vm).name()
 }
 
 impl Round {
@@ -139,7 +139,7 @@ impl Round {
                 seen.evidence.insert(0, format!("{} not restarted: {why}", were(&left)));
                 break;
             }
-            let numbers: Vec<usize> = pending.iter().map(|onlooker| onlooker.number).collect();
+            let numbers: Vec<NodeId> = pending.iter().map(|onlooker| onlooker.node).collect();
             let leader = self.platform.leader_by_asking();
             let onlooker = pending.remove(next(self.action.order, &numbers, leader, is_first));
             let (ended, back) = self.one(onlooker, &mut first_ended);
@@ -161,10 +161,10 @@ impl Round {
         let before = onlooker.look_before();
         let over = Arc::<AtomicBool>::default();
         if !self.prevented {
-            self.platform.processes_struck(onlooker.number, over.clone());
+            self.platform.processes_struck(onlooker.node, over.clone());
             match self.upgrade {
-                Some(_) => self.platform.upgrade_processes(onlooker.number),
-                None => self.platform.restart_processes(onlooker.number, None),
+                Some(_) => self.platform.upgrade_processes(onlooker.node),
+                None => self.platform.restart_processes(onlooker.node, None),
             }
         }
         let ended = match before.targets.is_empty() {
@@ -198,7 +198,7 @@ impl Round {
                 .onlookers
                 .iter()
                 .filter(|onlooker| !onlooker.answers())
-                .map(|onlooker| node_name(onlooker.number))
+                .map(|onlooker| onlooker.node.to_string())
                 .collect();
             let why = match silent.as_slice() {
                 [] if !is_led || self.platform.leader_by_asking().is_some() => {
@@ -243,8 +243,8 @@ fn doubts(left_out: &[String], is_ordered: bool) -> Vec<String> {
 }
 
 /// Which of those that are left comes next, by its place among them.
-fn next(order: RestartOrder, pending: &[usize], leader: Option<usize>, is_first: bool) -> usize {
-    let leads = |number: &usize| Some(*number) == leader;
+fn next(order: RestartOrder, pending: &[NodeId], leader: Option<NodeId>, is_first: bool) -> usize {
+    let leads = |number: &NodeId| Some(*number) == leader;
     let place = match order {
         RestartOrder::LeaderLast => pending.iter().position(|number| !leads(number)),
         RestartOrder::LeaderFirst if is_first => pending.iter().position(leads),
@@ -271,25 +271,25 @@ mod tests {
     }
 
     /// The order in which three nodes come, the leader moving to n1 when it is restarted.
-    fn order(order: RestartOrder, mut leader: Option<usize>) -> Vec<usize> {
-        let mut pending = vec![0, 1, 2];
+    fn order(order: RestartOrder, mut leader: Option<NodeId>) -> Vec<String> {
+        let mut pending: Vec<NodeId> = (0..3).map(NodeId::new).collect();
         let mut came = Vec::new();
         while !pending.is_empty() {
             let number = pending.remove(next(order, &pending, leader, came.is_empty()));
             if leader == Some(number) {
-                leader = Some(0);
+                leader = Some(NodeId::FIRST);
             }
-            came.push(number);
+            came.push(number.to_string());
         }
         came
     }
 
     #[test]
     fn the_leader_comes_last_or_first_or_when_its_number_does() {
-        assert_eq!(order(RestartOrder::LeaderLast, Some(0)), [1, 2, 0]);
-        assert_eq!(order(RestartOrder::LeaderLast, Some(2)), [0, 1, 2]);
-        assert_eq!(order(RestartOrder::LeaderFirst, Some(1)), [1, 0, 2]);
-        assert_eq!(order(RestartOrder::ByName, Some(0)), [0, 1, 2]);
-        assert_eq!(order(RestartOrder::LeaderLast, None), [0, 1, 2]);
+        assert_eq!(order(RestartOrder::LeaderLast, Some(NodeId::new(0))), ["n2", "n3", "n1"]);
+        assert_eq!(order(RestartOrder::LeaderLast, Some(NodeId::new(2))), ["n1", "n2", "n3"]);
+        assert_eq!(order(RestartOrder::LeaderFirst, Some(NodeId::new(1))), ["n2", "n1", "n3"]);
+        assert_eq!(order(RestartOrder::ByName, Some(NodeId::new(0))), ["n1", "n2", "n3"]);
+        assert_eq!(order(RestartOrder::LeaderLast, None), ["n1", "n2", "n3"]);
     }
 }

@@ -1,14 +1,14 @@
 //! What a fault's target means now, and how it is written.
 
 use faults::{Role, pick};
-use history::FaultId;
+use history::{FaultId, HostId};
 use scenario::{FaultTarget, Level};
 
 use super::Faulting;
 
 impl Faulting {
     /// Hosts that a target means now.
-    pub(super) fn hosts_of(&self, target: &FaultTarget, fault: FaultId) -> Vec<usize> {
+    pub(super) fn hosts_of(&self, target: &FaultTarget, fault: FaultId) -> Vec<HostId> {
         let role = |role, level| {
             let on = self.datacentre.vms_on();
             let leader = self.leader();
@@ -23,14 +23,16 @@ impl Faulting {
         }
     }
 
-    pub(super) fn hosts_under(&self, path: &[String]) -> Vec<usize> {
-        (0..self.datacentre.hosts.len())
+    pub(super) fn hosts_under(&self, path: &[String]) -> Vec<HostId> {
+        self.datacentre
+            .hosts
+            .ids()
             .filter(|host| self.datacentre.hosts[*host].path.starts_with(path))
             .collect()
     }
 
     /// The hosts of the rack, zone or region that a host stands in.
-    pub(super) fn hosts_around(&self, host: usize, level: Level) -> Vec<usize> {
+    pub(super) fn hosts_around(&self, host: HostId, level: Level) -> Vec<HostId> {
         let path = &self.datacentre.hosts[host].path;
         self.hosts_under(&path[..self.path_length(path, level)])
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use history::FaultId;
+use history::{FaultId, NodeId};
 use scenario::Fault;
 
 use super::Faulting;
@@ -22,7 +22,7 @@ pub(super) struct Aim {
     /// When it was asked for.
     pub(super) asked_s: f64,
     /// Who leads; with nobody, nothing is struck.
-    leader: Option<usize>,
+    leader: Option<NodeId>,
     /// How long it waited, if it did.
     pub(super) waited: Option<String>,
 }
@@ -45,16 +45,16 @@ impl Drop for Waiting {
 #[derive(Default)]
 struct Asking {
     /// The last answer.
-    leader: Mutex<Option<usize>>,
+    leader: Mutex<Option<NodeId>>,
     is_over: AtomicBool,
 }
 
 impl Asking {
-    fn leader(&self) -> MutexGuard<'_, Option<usize>> {
+    fn leader(&self) -> MutexGuard<'_, Option<NodeId>> {
         self.leader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, mut who_leads: impl FnMut() -> Option<usize>, until: Instant) {
+    fn ask(&self, mut who_leads: impl FnMut() -> Option<NodeId>, until: Instant) {
         while !self.is_over.load(Ordering::Acquire) && Instant::now() < until {
             let answer = who_leads();
             *self.leader() = answer;
@@ -104,7 +104,7 @@ impl Faulting {
     }
 
     /// Who leads, for the fault that is struck now.
-    pub(super) fn leader(&self) -> Option<usize> {
+    pub(super) fn leader(&self) -> Option<NodeId> {
         match &self.aim {
             Some(aim) => aim.leader,
             None => self.platform.leader_by_asking(),
@@ -122,7 +122,7 @@ impl Faulting {
     }
 
     /// Ends a fault's waiting, if it waits: it is struck, or, where no node leads, its record says that nothing was done.
-    pub(super) fn end_wait(&mut self, number: FaultId, leader: Option<usize>) {
+    pub(super) fn end_wait(&mut self, number: FaultId, leader: Option<NodeId>) {
         let Some(waiting) = self.waiting.remove(&number) else { return };
         let asked_s = self.events.now_s();
         let waited = waited_in_words(waiting.due_s, asked_s - waiting.due_s, leader.is_some());
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     /// What is known of the leader once these answers have come.
-    fn known_after(answers: &[Option<usize>]) -> Option<usize> {
+    fn known_after(answers: &[Option<NodeId>]) -> Option<NodeId> {
         let (asking, mut asked) = (Asking::default(), 0);
         let next = || {
             asked += 1;
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_leader_elected_while_a_fault_waits_is_found_and_one_that_leads_no_more_is_not() {
-        assert_eq!(known_after(&[None, None, Some(2)]), Some(2));
-        assert_eq!(known_after(&[Some(2), None]), None);
+        assert_eq!(known_after(&[None, None, Some(NodeId::new(2))]), Some(NodeId::new(2)));
+        assert_eq!(known_after(&[Some(NodeId::new(2)), None]), None);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let action = FaultAction::PowerOff(PowerOffFault { target: FaultTarget::Leader(Level::Host) });
         let fault = Fault { action, at: Duration::ZERO, length: None, flap: None };
         drop(Waiting { fault, due_s: 0.0, since: Instant::now(), asking: asking.clone() });
-        asking.ask(|| Some(0), Instant::now() + Duration::from_secs(3600));
+        asking.ask(|| Some(NodeId::FIRST), Instant::now() + Duration::from_secs(3600));
         assert_eq!(*asking.leader(), None);
     }
 

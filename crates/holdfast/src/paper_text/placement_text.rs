@@ -17,7 +17,7 @@ pub(super) fn placement(survey: &PlacementSurvey) -> Vec<String> {
     for (host, of) in stranded.iter().take(NAMED_NODES) {
         let lost = survey.cluster.hosts[*host].path.join("/");
         let why = obstacles_in_words(&of.obstacles, &survey.cluster);
-        let text = format!("n{} stays off after the loss of {lost}; {why}", of.vm + 1);
+        let text = format!("{} stays off after the loss of {lost}; {why}", of.vm);
         lines.extend(beside("  ", 2, &text));
     }
     let rest = stranded.len().saturating_sub(NAMED_NODES);

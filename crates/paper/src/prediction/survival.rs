@@ -8,11 +8,11 @@
 use std::time::Duration;
 
 use faults::{End, FaultRecord, Struck};
-use history::{EventKind, FaultId};
+use history::{EventKind, FaultId, NodeId};
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
 use results::{FaultResult, PredictionResult, Relation, RunResult};
-use scenario::{Failover, FaultAction, Scenario, Takes, node_name};
+use scenario::{Failover, FaultAction, Scenario, Takes};
 
 use super::Evidence;
 use crate::deployment::{deployment, election_s_least};
@@ -199,7 +199,7 @@ fn cut(ends: &(End, End)) -> Option<Failure> {
 /// The database on its site as it was when a stretch began, its leader first.
 fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> Deployment {
     let mut site = deployment(scenario);
-    let number_of = |node: &String| (0..site.nodes.len()).find(|number| node_name(*number) == *node);
+    let number_of = |name: &String| scenario.database.nodes.named(name).map(NodeId::index);
     let (mut leader, mut hosts) = (0, site.nodes.clone());
     let mut served_from = vec![None; hosts.len()];
     let host_of = |name: &str| site.hosts.iter().position(|path| path.join("/") == name);
@@ -228,18 +228,18 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
     // Where the nodes elect their leader, a fault aimed at it tells who it was.
     for fault in stretch.records(evidence.faults).filter(|fault| fault.aims_at_leader) {
         if let [only] = fault.vms.as_slice() {
-            leader = *only;
+            leader = only.index();
         }
     }
     site.nodes = hosts;
     for (volume, from) in site.storage.volumes.iter_mut().zip(served_from) {
         volume.served_from = from;
     }
-    site.led_by(said_to_lead(stretch, evidence.faults).unwrap_or(leader))
+    site.led_by(said_to_lead(stretch, evidence.faults).map_or(leader, NodeId::index))
 }
 
 /// Who led when the first fault of a stretch struck, where it was asked then: what struck later may have had another.
-fn said_to_lead(stretch: &Stretch, faults: &[FaultRecord]) -> Option<usize> {
+fn said_to_lead(stretch: &Stretch, faults: &[FaultRecord]) -> Option<NodeId> {
     let struck = stretch.records(faults);
     struck.min_by(|one, other| one.asked_s.total_cmp(&other.asked_s)).and_then(|first| first.leader)
 }
@@ -520,9 +520,13 @@ mod tests {
 
     #[test]
     fn who_was_said_to_lead_when_the_first_of_a_stretch_struck_is_taken() {
-        let led = |asked_s: f64, leader| FaultRecord { asked_s, leader, ..fault(Struck::Nothing, 0.0, 9.0) };
+        let led = |asked_s: f64, leader: Option<usize>| FaultRecord {
+            asked_s,
+            leader: leader.map(NodeId::new),
+            ..fault(Struck::Nothing, 0.0, 9.0)
+        };
         let stretch = Stretch { faults: [0, 1].map(FaultId::new).to_vec(), from_s: 2.0, to_s: 9.0 };
-        assert_eq!(said_to_lead(&stretch, &[led(1.0, Some(2)), led(2.0, Some(0))]), Some(2));
+        assert_eq!(said_to_lead(&stretch, &[led(1.0, Some(2)), led(2.0, Some(0))]), Some(NodeId::new(2)));
         assert_eq!(said_to_lead(&stretch, &[led(1.0, None), led(2.0, Some(0))]), None);
     }
 

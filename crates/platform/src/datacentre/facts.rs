@@ -1,8 +1,7 @@
 //! The site as it was built, in the words of the run's record.
 
-use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, SiteFacts};
+use history::{EdgeFacts, HostFacts, LinkFacts, NodeFacts, NodeId, SiteFacts};
 use paper::network::conditions_in_words;
-use scenario::node_name;
 
 use super::Datacentre;
 
@@ -18,13 +17,13 @@ impl Datacentre {
             name: drawn.name.clone(),
             address: built.address.to_string(),
         });
-        let nodes = scenario.database.nodes.iter().enumerate().map(|(index, host)| NodeFacts {
-            name: node_name(index),
+        let nodes = scenario.database.nodes.numbered().map(|(node, host)| NodeFacts {
+            name: node.to_string(),
             host: self.hosts[*host].name(),
-            address: self.vms[index].address().to_string(),
-            role: match index {
+            address: self.vms[node].address().to_string(),
+            role: match node {
                 _ if scenario.database.engine.is_leaderless() => "coordinator",
-                0 => "leader",
+                NodeId::FIRST => "leader",
                 _ => "follower",
             }
             .to_owned(),

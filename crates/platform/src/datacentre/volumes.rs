@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faults::Lie;
+use history::{HostId, NodeId, PerHost};
 use lab::protocol::{NODE_USER, NodeSetUp};
 use storage::{HostPlace, MirroredDisk, NodeVolume, Plan, PowerOffs, VirtualDisk};
 
@@ -29,13 +30,13 @@ impl Datacentre {
     pub(super) fn node_volume(
         &self,
         set_up: &NodeSetUp,
-        index: usize,
+        node: NodeId,
         (scenario, settings): (&scenario::Scenario, &BuildSettings<'_>),
     ) -> Result<NodeVolume, DatacentreError> {
         // In a lab of an ordinary user, whoever has another number inside is root's number to those who serve.
         let user = if settings.users_mapped { NODE_USER } else { 0 };
         let is_torn = settings.volumes == scenario::Volumes::Torn;
-        let torn_by = is_torn.then(|| settings.seed.wrapping_add(index as u64));
+        let torn_by = is_torn.then(|| settings.seed.wrapping_add(node.index() as u64));
         let power_offs = PowerOffs { torn_by, keep_unsynced: settings.planted.contains(&Lie::NoRollback) };
         let storage = scenario.database.storage.as_ref();
         let mirrored = storage
@@ -44,21 +45,21 @@ impl Datacentre {
         if let Some(storage) = mirrored {
             let folder = &set_up.volume;
             let failed = |source| DatacentreError::Component { place: set_up.name.clone(), source };
-            let place = |(number, host): (usize, &Host)| {
+            let place = |(number, host): (HostId, &Host)| {
                 let namespace = host.attachment.namespace.try_clone()?;
-                let disk = self.disks.for_volume(number, index);
+                let disk = self.disks.for_volume(number, node.index());
                 Ok(Arc::new(HostPlace { name: host.name(), namespace, address: host.address, disk }))
             };
-            let hosts: std::io::Result<Vec<Arc<HostPlace>>> =
-                self.hosts.iter().enumerate().map(place).collect();
-            let plan = Plan { folder, node: index, storage, hosts: hosts.map_err(failed)?, user, power_offs };
+            let hosts: std::io::Result<PerHost<Arc<HostPlace>>> = self.hosts.numbered().map(place).collect();
+            let plan = Plan { folder, node, storage, hosts: hosts.map_err(failed)?, user, power_offs };
             return Ok(NodeVolume::Mirrored(MirroredDisk::make(&plan).map_err(failed)?));
         }
         if settings.volumes == scenario::Volumes::Directory {
             return Ok(NodeVolume::Directory);
         }
-        let host = scenario.database.nodes[index];
-        let earlier = scenario.database.nodes[..index].iter().filter(|other| **other == host).count();
+        let host = scenario.database.nodes[node];
+        let earlier =
+            scenario.database.nodes.iter().take(node.index()).filter(|other| **other == host).count();
         let on = self.disks.for_volume(host, earlier);
         if settings.planted.contains(&Lie::SyncedLost) {
             // Never healed: the defect of a lie lasts as long as its disk.
@@ -81,7 +82,7 @@ impl Datacentre {
     /// When a volume has no snapshots, or its cannot be written.
     pub fn take_snapshots(&self, folders: &Folders) -> Result<(), DatacentreError> {
         self.take_volumes_as_durable();
-        for (number, vm) in self.vms.iter().enumerate() {
+        for (number, vm) in self.vms.numbered() {
             self.power_off_vm(number)?;
             let failed = |source| DatacentreError::Snapshot { node: vm.name().to_owned(), source };
             vm.volume().take_snapshot(&folders.snapshot_of(vm.name())?).map_err(failed)?;

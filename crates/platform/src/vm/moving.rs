@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use fabric::{Block, Rule, RuleGuard};
+use history::HostId;
 use lab::process_table::{self, Seen};
 
 use super::{Holder, Vm, VmError};
@@ -98,7 +99,7 @@ impl Vm {
     ///
     /// # Errors
     /// When it is not in that boot any more, or the fabric is gone; it is where it was then.
-    pub(crate) fn relocate(&self, boot: u64, host: usize, place: &[String]) -> Result<(), VmError> {
+    pub(crate) fn relocate(&self, boot: u64, host: HostId, place: &[String]) -> Result<(), VmError> {
         let mut state = self.state();
         let port = state.boot.as_ref().filter(|of| of.number == boot).map(|of| of.port);
         let port = port.ok_or_else(|| VmError::Off { node: self.name.clone() })?;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use history::NodeId;
 use serde::Serialize;
 
 use super::targets::{ElectedRole, NodeTarget, Surroundings};
@@ -94,13 +95,13 @@ impl PartialEq for Whereabouts {
 }
 
 impl ExternalFault {
-    /// The members that it may strike, by index.
+    /// The members that it may strike.
     #[must_use]
-    pub fn candidates(&self, cluster: &Cluster) -> Vec<usize> {
+    pub fn candidates(&self, cluster: &Cluster) -> Vec<NodeId> {
         match self.node {
             NodeTarget::Named(number) => vec![number],
             NodeTarget::Leader | NodeTarget::AFollower | NodeTarget::Random => {
-                (0..cluster.members.len()).collect()
+                cluster.members.ids().collect()
             }
         }
     }

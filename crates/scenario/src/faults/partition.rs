@@ -244,7 +244,8 @@ impl Surroundings<'_> {
     }
 
     fn enough_nodes(&self, name: &str, at: Spot, findings: &mut Findings) -> Option<()> {
-        let Some(count) = self.nodes.as_ref().map(Vec::len).filter(|count| *count < LEAST_SPLIT) else {
+        let Some(count) = self.nodes.as_ref().map(|nodes| nodes.len()).filter(|count| *count < LEAST_SPLIT)
+        else {
             return Some(());
         };
         let nodes = if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") };

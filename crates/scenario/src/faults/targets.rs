@@ -3,12 +3,12 @@
 use std::fmt;
 
 use capabilities::Capabilities;
+use history::{NodeId, PerNode};
 use serde::Serialize;
 
 use super::receipts;
 use crate::catalogue::ROLES;
 use crate::network::EndsDocument;
-use crate::node_name;
 use crate::places::{Places, word};
 use crate::quoted::quoted;
 use crate::rejection::{Findings, Spanned, Spot};
@@ -66,8 +66,8 @@ impl NodeTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeTarget {
-    /// This one, by its number from 0.
-    Named(usize),
+    /// This one.
+    Named(NodeId),
     /// The one that leads when the fault strikes.
     Leader,
     /// One of the others; which one, the seed decides.
@@ -80,7 +80,7 @@ impl fmt::Display for NodeTarget {
     /// As it is written in a scenario.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NodeTarget::Named(number) => f.write_str(&node_name(*number)),
+            NodeTarget::Named(node) => node.fmt(f),
             NodeTarget::Leader => f.write_str("leader"),
             NodeTarget::AFollower => f.write_str("a-follower"),
             NodeTarget::Random => f.write_str("random"),
@@ -95,7 +95,7 @@ pub(crate) struct Surroundings<'s> {
     /// Every host of the site.
     pub(crate) hosts: &'s [Host],
     /// The hosts the database's nodes start on; `None` when the database could not be read.
-    pub(crate) nodes: Option<Vec<&'s Host>>,
+    pub(crate) nodes: Option<PerNode<&'s Host>>,
     /// Every host's disks.
     pub(crate) disks: Disks,
     /// Whether volumes lie on them, and not in plain directories.
@@ -224,7 +224,7 @@ impl Surroundings<'_> {
 
     /// The node that is meant.
     pub(super) fn node(&self, written: &Spanned<String>, findings: &mut Findings) -> Option<NodeTarget> {
-        let nodes = self.nodes.as_ref().map(Vec::len);
+        let has_one = self.nodes.as_ref().is_some_and(|nodes| nodes.len() == 1);
         // Of a cluster that exists its own servers are asked who leads.
         let nobody_leads = self.engine.is_leaderless() && self.cluster.is_none();
         match written.value.as_str() {
@@ -237,7 +237,7 @@ impl Surroundings<'_> {
             }
             "leader" => return Some(NodeTarget::Leader),
             "random" => return Some(NodeTarget::Random),
-            "a-follower" if nodes != Some(1) => return Some(NodeTarget::AFollower),
+            "a-follower" if !has_one => return Some(NodeTarget::AFollower),
             "a-follower" => {
                 findings.add(
                     "no-follower",
@@ -250,15 +250,13 @@ impl Surroundings<'_> {
             }
             _ => {}
         }
-        let count = nodes?;
-        if let Some(number) = (0..count).find(|number| node_name(*number) == written.value) {
-            return Some(NodeTarget::Named(number));
+        let nodes = self.nodes.as_ref()?;
+        let member = |cluster: &Cluster| cluster.member_named(&written.value);
+        if let Some(node) = nodes.named(&written.value).or_else(|| self.cluster.and_then(member)) {
+            return Some(NodeTarget::Named(node));
         }
-        let members = self.cluster.map_or(&[][..], |cluster| &cluster.members);
-        if let Some(number) = members.iter().position(|member| member.name == written.value) {
-            return Some(NodeTarget::Named(number));
-        }
-        let last = node_name(count.saturating_sub(1));
+        let count = nodes.len();
+        let last = NodeId::new(count.saturating_sub(1)).to_string();
         let nodes = if count == 1 { last } else { format!("n1 to {last}") };
         let role = nearest(&written.value, ["leader", "a-follower", "random"]);
         let near = role.map(|role| format!("did you mean `{role}`? ")).unwrap_or_default();
@@ -333,7 +331,7 @@ mod tests {
         ] {
             assert!(depends.depends_on_leader(), "{depends:?}");
         }
-        for free in [off(random()), cut(PartitionShape::Halves), press(NodeTarget::Named(0))] {
+        for free in [off(random()), cut(PartitionShape::Halves), press(NodeTarget::Named(history::NodeId::FIRST))] {
             assert!(!free.depends_on_leader(), "{free:?}");
         }
     }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use history::{NodeId, PerNode};
 use serde::Serialize;
 
 /// A database that is there already. Its members are the hosts of the scenario's site, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cluster {
     /// Its nodes.
-    pub members: Vec<Member>,
-    /// Members that faults may strike, by index.
-    pub may_break: Vec<usize>,
+    pub members: PerNode<Member>,
+    /// Members that faults may strike, by their nodes.
+    pub may_break: Vec<NodeId>,
     /// Machines on which loads may stand.
     pub agents: Vec<Agent>,
     /// What becomes of a load that has lost one of them.
@@ -64,6 +65,12 @@ impl PodAgents {
 }
 
 impl Cluster {
+    /// The member of this name.
+    #[must_use]
+    pub fn member_named(&self, name: &str) -> Option<NodeId> {
+        self.members.find(|member| member.name == name)
+    }
+
     /// Names of all agents on which loads may stand.
     #[must_use]
     pub fn agent_names(&self) -> Vec<String> {

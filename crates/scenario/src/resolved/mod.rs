@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use capabilities::Capabilities;
+use history::{HostId, PerNode};
 use serde::{Serialize, Serializer};
 
 use crate::release::Release;
@@ -50,8 +51,8 @@ pub struct Database {
     pub engine: &'static Capabilities,
     /// Which programs of it, where that is not left to the search.
     pub release: Option<Release>,
-    /// Index into [`Site::hosts`] for each node `n1`, `n2` ...; the first is the initial leader.
-    pub nodes: Vec<usize>,
+    /// The host in [`Site::hosts`] of each node; the first is the initial leader.
+    pub nodes: PerNode<HostId>,
     /// Which acknowledgements a commit waits for.
     pub synchronous: Synchronous,
     /// How many nodes of each region hold each row: all of them where that is no choice.

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use history::{HostId, NodeId, PerNode};
 use placement::{Capacity, Cluster, Drs, Rule, Vm};
 use serde::Serialize;
 
@@ -17,7 +18,7 @@ pub struct VmPlatform {
     /// Nodes that a host may run at most.
     pub host_nodes: Option<u32>,
     /// Nodes that are started first, the first first.
-    pub priority: Vec<usize>,
+    pub priority: Vec<NodeId>,
     /// The rules, with indexes of nodes and of the site's hosts.
     pub rules: Vec<Rule>,
     /// Whether the loss of any one host must leave no node without a place.
@@ -77,12 +78,16 @@ impl VmPlatform {
         self.cluster_of(site.hosts.iter().map(super::Host::path), &database.nodes)
     }
 
-    pub(crate) fn cluster_of(&self, hosts: impl Iterator<Item = Vec<String>>, nodes: &[usize]) -> Cluster {
+    pub(crate) fn cluster_of(
+        &self,
+        hosts: impl Iterator<Item = Vec<String>>,
+        nodes: &PerNode<HostId>,
+    ) -> Cluster {
         let capacity = Capacity {
             memory_bytes: self.memory.map(|memory| memory.host_bytes),
             vms: self.host_nodes.map(|most| most as usize),
         };
-        let vm = |(node, host): (usize, &usize)| Vm {
+        let vm = |(node, host): (NodeId, &HostId)| Vm {
             memory_bytes: self.memory.map_or(0, |memory| memory.node_bytes),
             rank: self.priority.iter().position(|first| *first == node).unwrap_or(self.priority.len()),
             at: Some(*host),
@@ -92,7 +97,7 @@ impl VmPlatform {
         };
         Cluster {
             hosts: hosts.map(|path| placement::Host { path, capacity, is_on: true }).collect(),
-            vms: nodes.iter().enumerate().map(vm).collect(),
+            vms: nodes.numbered().map(vm).collect(),
             rules: self.rules.clone(),
         }
     }

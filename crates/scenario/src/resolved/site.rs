@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use history::PerHost;
 use serde::Serialize;
 
 use super::disks::Disks;
@@ -12,7 +13,7 @@ use super::disks::Disks;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Site {
     /// Every host, in the file's order.
-    pub hosts: Vec<Host>,
+    pub hosts: PerHost<Host>,
     /// What lies between places, one entry per direction, in the file's order. For each condition by itself the most
     /// specific pair that speaks of it wins; of equals, the last.
     pub links: Vec<Link>,

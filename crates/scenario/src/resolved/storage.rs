@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use history::{HostId, PerNode};
 use serde::Serialize;
 
 pub(crate) const TUNED: &str = "tuned";
@@ -27,13 +28,13 @@ pub struct Storage {
     pub promote: Promotion,
     /// On what.
     pub class: StorageClass,
-    /// For each node, indexes into the site's hosts: where its volume's components are, its own host first where that holds
+    /// For each node, hosts: where its volume's components are, its own host first where that holds
     /// one.
-    pub components: Vec<Vec<usize>>,
-    /// Hosts that alone may hold components, by index, in the site's order; none where every host may.
-    pub hosts: Vec<usize>,
+    pub components: PerNode<Vec<HostId>>,
+    /// Hosts that alone may hold components, in the site's order; none where every host may.
+    pub hosts: Vec<HostId>,
     /// Those of them that no node is placed on.
-    pub for_storage: Vec<usize>,
+    pub for_storage: Vec<HostId>,
 }
 
 impl Storage {

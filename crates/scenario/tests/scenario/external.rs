@@ -1,8 +1,11 @@
 //! `target: external`: a cluster that exists in place of a site and a database, and who may be broken there.
 
+use history::NodeId;
 use scenario::{FAULT_KINDS, FaultAction, MemberReach, NodeTarget};
 
 use crate::reading::{read, read_and_written};
+
+const NODES: [NodeId; 3] = [NodeId::FIRST, NodeId::new(1), NodeId::new(2)];
 
 const BASE: &str = "name: mine
 target: external
@@ -29,18 +32,18 @@ fn a_cluster_stands_for_a_site_with_a_host_for_each_member() {
     let scenario = read(BASE).unwrap_or_else(|problems| panic!("{problems:?}"));
     let cluster = scenario.cluster.as_ref().expect("a cluster");
     assert_eq!((cluster.database.as_str(), cluster.user.as_str()), ("postgres", "postgres"));
-    assert_eq!(cluster.may_break, [0, 1]);
-    assert_eq!(cluster.members[0].reach, Some(MemberReach::Ssh("root@db1".to_owned())));
+    assert_eq!(cluster.may_break, NODES[..2]);
+    assert_eq!(cluster.members[NODES[0]].reach, Some(MemberReach::Ssh("root@db1".to_owned())));
     let local = vec!["nsenter".to_owned(), "--net=/run/netns/db2".to_owned()];
-    assert_eq!(cluster.members[1].reach, Some(MemberReach::Local(local)));
-    assert_eq!(cluster.members[2].reach, None);
+    assert_eq!(cluster.members[NODES[1]].reach, Some(MemberReach::Local(local)));
+    assert_eq!(cluster.members[NODES[2]].reach, None);
     let hosts: Vec<String> = scenario.site.hosts.iter().map(|host| host.path().join("/")).collect();
     assert_eq!(hosts, ["cluster/members/db1", "cluster/members/db2", "cluster/members/db3"]);
-    assert_eq!(scenario.database.nodes, [0, 1, 2]);
+    assert!(scenario.database.nodes.iter().copied().eq(scenario.site.hosts.ids()));
     let FaultAction::External(fault) = &scenario.schedule[1].faults[0].action else {
         panic!("another fault")
     };
-    assert_eq!((fault.node, fault.command.name.as_str()), (NodeTarget::Named(1), "systemd-kill"));
+    assert_eq!((fault.node, fault.command.name.as_str()), (NodeTarget::Named(NODES[1]), "systemd-kill"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use history::HostId;
 use scenario::{
     Conditions, Failover, FaultAction, FaultTarget, Level, PowerOffFault, Scenario, Source, Synchronous,
     parse,
@@ -78,7 +79,7 @@ fn set(overrides: &[(&str, &str)]) -> Scenario {
 }
 
 fn node_paths(scenario: &Scenario) -> String {
-    let path = |node: &usize| scenario.site.hosts[*node].path().join("/");
+    let path = |host: &HostId| scenario.site.hosts[*host].path().join("/");
     scenario.database.nodes.iter().map(path).collect::<Vec<_>>().join(" ")
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use history::NodeId;
 use scenario::{FaultAction, MigrationFault, NodeTarget, Scenario};
 
 use crate::reading::{read_and_written, with_fault};
@@ -31,7 +32,7 @@ fn everything_that_is_said_is_read_and_written_again() {
     let whole = migration(
         "{ migrate: { of: n2, to: dc1/a/h4, memory: 1.5GiB, stun: 250ms, max-rounds: 5, not-converging: stun, clock: guest } }",
     );
-    assert_eq!(whole.node, NodeTarget::Named(1));
+    assert_eq!(whole.node, NodeTarget::Named(NodeId::new(1)));
     assert_eq!(whole.to.map(|to| to.to_string()).as_deref(), Some("dc1/a/h4"));
     assert_eq!(whole.memory_bytes, Some(3 << 29));
     assert!(whole.moves_anyway && whole.has_guest_clock);

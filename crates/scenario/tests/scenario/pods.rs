@@ -1,5 +1,6 @@
 //! `target: kubernetes`: pods in place of members with endpoints, and what a fault of theirs cannot say.
 
+use history::NodeId;
 use scenario::{MemberReach, Scenario};
 
 use crate::reading::{read, read_and_written};
@@ -37,8 +38,8 @@ fn the_pods_of_a_stateful_set_are_members_with_what_commands_ask_of_them() {
     let cluster = scenario.cluster.as_ref().expect("a cluster");
     let names: Vec<&str> = cluster.members.iter().map(|member| member.name.as_str()).collect();
     assert_eq!(names, ["pg-0", "pg-1", "pg-2"]);
-    assert_eq!(cluster.may_break, [0, 2]);
-    let second = &cluster.members[1];
+    assert_eq!(cluster.may_break, [NodeId::FIRST, NodeId::new(2)]);
+    let second = &cluster.members[NodeId::new(1)];
     assert_eq!((second.endpoint.as_str(), &second.reach), ("pg-1:5432", &Some(MemberReach::Local(vec![]))));
     let facts: Vec<String> = second.facts.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(facts, ["container=postgres", "context=kind-lab", "namespace=databases", "pod=pg-1"]);
@@ -54,7 +55,7 @@ fn namespace_container_and_port_have_defaults() {
     let kubernetes = cluster.kubernetes.expect("its pods");
     assert_eq!((kubernetes.namespace.as_str(), kubernetes.port), ("default", 5432));
     assert_eq!((kubernetes.context, kubernetes.kubeconfig, kubernetes.container), (None, None, None));
-    let facts: Vec<&str> = cluster.members[0].facts.keys().map(String::as_str).collect();
+    let facts: Vec<&str> = cluster.members[NodeId::FIRST].facts.keys().map(String::as_str).collect();
     assert_eq!(facts, ["namespace", "pod"], "kubectl's own rules hold for what is not said");
 }
 

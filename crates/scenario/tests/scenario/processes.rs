@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use history::NodeId;
 use scenario::{FaultAction, NodeTarget, OneProgram, ProcessDeed, ProcessFault, Scenario};
 
 use crate::reading::{read_and_written, with_fault};
@@ -23,11 +24,16 @@ fn a_kill_is_over_when_its_processes_are_started_again_and_a_stop_when_the_sched
     let after = |seconds| ProcessDeed::Kill { restart_after: Some(Duration::from_secs(seconds)) };
     check("{ process: { of: leader, how: kill } }", NodeTarget::Leader, after(1), Some(1));
     let later = "{ process: { of: n2, how: kill, restart: { after: 4s } } }";
-    check(later, NodeTarget::Named(1), after(4), Some(4));
+    check(later, NodeTarget::Named(NodeId::new(1)), after(4), Some(4));
     let never = ProcessDeed::Kill { restart_after: None };
     check("{ process: { of: a-follower, how: kill, restart: never } }", NodeTarget::AFollower, never, None);
     check("{ process: { of: random, how: stop }, for: 7s }", NodeTarget::Random, ProcessDeed::Stop, Some(7));
-    check("{ process: { of: n1, how: restart } }", NodeTarget::Named(0), ProcessDeed::Restart, None);
+    check(
+        "{ process: { of: n1, how: restart } }",
+        NodeTarget::Named(NodeId::FIRST),
+        ProcessDeed::Restart,
+        None,
+    );
 }
 
 #[test]

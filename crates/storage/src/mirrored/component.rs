@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use disk::mirror::{Answer, Dirt, ExtentLog, Incoming, read_frame};
 use disk::{Files, FolderStore, Limits, Lost, OnDisk, elsewhere};
+use history::HostId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::threads::Threads;
@@ -50,9 +51,9 @@ pub struct ComponentSettings {
 /// A component.
 #[derive(Debug)]
 pub struct Component {
-    /// Index of its host.
-    pub host: usize,
-    /// That host.
+    /// Its host.
+    pub host: HostId,
+    /// What that has for it.
     pub place: Arc<HostPlace>,
     /// Where it listens.
     pub port: u16,
@@ -98,7 +99,7 @@ impl Component {
     /// When the folder cannot be written or the host not listened on.
     pub fn make(
         folder: &Path,
-        (host, place, port): (usize, Arc<HostPlace>, u16),
+        (host, place, port): (HostId, Arc<HostPlace>, u16),
         settings: ComponentSettings,
         threads: Arc<Threads>,
     ) -> io::Result<Component> {
@@ -453,8 +454,8 @@ mod tests {
         let settings =
             ComponentSettings { power_offs: PowerOffs { torn_by, keep_unsynced: false }, ..SETTINGS };
         // Whichever port is free: nobody connects.
-        let component =
-            Component::make(folder.path(), (0, place, 0), settings, Arc::default()).expect("made");
+        let component = Component::make(folder.path(), (HostId::FIRST, place, 0), settings, Arc::default())
+            .expect("made");
         let volume = &component.volume;
         let attributes = Attributes::new(0o600, 0, 0, NOW);
         let file = volume.make(ROOT, OsStr::new("f"), &NewInode::File, attributes).expect("made").inode;
@@ -481,7 +482,8 @@ mod tests {
         let threads = Arc::<Threads>::default();
         let port = 30_000 + ((std::process::id() + 7) % 20_000) as u16;
         let component =
-            Component::make(folder.path(), (0, place, port), SETTINGS, threads.clone()).expect("made");
+            Component::make(folder.path(), (HostId::FIRST, place, port), SETTINGS, threads.clone())
+                .expect("made");
         let shared = component.server().as_ref().expect("on").shared.clone();
         assert_eq!(
             threads.under_way().longest(),
@@ -510,9 +512,13 @@ mod tests {
         let timeout = Duration::from_millis(200);
         let settings = ComponentSettings { timeout, ..SETTINGS };
         let port = 30_000 + (std::process::id() % 20_000) as u16;
-        let component =
-            Component::make(folders[0].path(), (0, place.clone(), port), settings, Arc::default())
-                .expect("made");
+        let component = Component::make(
+            folders[0].path(),
+            (HostId::FIRST, place.clone(), port),
+            settings,
+            Arc::default(),
+        )
+        .expect("made");
         let store =
             OnDisk::new(FolderStore::new(folders[1].path(), Flush::Pretended), disk::Disk::alone("d"));
         let serving = Arc::new(disk::Volume::new(store, Limits::default(), 0, 0, NOW));

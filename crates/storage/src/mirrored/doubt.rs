@@ -74,7 +74,7 @@ mod tests {
     use scenario::Promotion;
 
     use super::*;
-    use crate::mirrored::ground::ground;
+    use crate::mirrored::ground::{A, B, ground};
 
     const PATIENCE: Duration = Duration::from_secs(30);
     const NOT_BROUGHT_BACK: &str = "the component on b could not be brought back";
@@ -103,7 +103,7 @@ mod tests {
         let content = folder.join("1").join("content").join(file.to_string());
         let aside = folder.join("aside");
         std::fs::rename(&content, &aside).expect("the content is moved away");
-        assert!(disk.host_is_off(1).is_err());
+        assert!(disk.host_is_off(B).is_err());
         std::fs::rename(&aside, &content).expect("it is again");
     }
 
@@ -115,7 +115,7 @@ mod tests {
                 "skipped: a_component_that_could_not_be_brought_back: no network namespace may be entered"
             );
         };
-        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        let (_point, mount) = disk.prepare(A, false).expect("opened");
         assert!(disk.settle(PATIENCE), "the other component is up to date");
         fail_to_bring_back_the_second(&disk, folder.path());
         let told = disk.look_after(&|_| true);
@@ -125,18 +125,18 @@ mod tests {
         assert!(disk.take_failed_rollbacks().is_empty(), "told once");
         close(&disk, &mount);
 
-        disk.host_is_off(0).expect("off");
-        disk.host_is_on(1).expect("on");
+        disk.host_is_off(A).expect("off");
+        disk.host_is_on(B).expect("on");
         assert!(disk.hosts_to_start().is_empty());
-        let refused = disk.prepare(1, true).err().map(|error| error.to_string()).expect("refused");
+        let refused = disk.prepare(B, true).err().map(|error| error.to_string()).expect("refused");
         assert!(refused.contains("so nothing starts from it: the component on b: "), "{refused}");
 
-        disk.host_is_on(0).expect("on");
-        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        disk.host_is_on(A).expect("on");
+        let (_point, mount) = disk.prepare(A, false).expect("opened");
         assert!(disk.settle(PATIENCE), "it catches up");
         close(&disk, &mount);
-        disk.host_is_off(0).expect("off");
-        let (_point, mount) = disk.prepare(1, false).expect("opened from what has caught up");
+        disk.host_is_off(A).expect("off");
+        let (_point, mount) = disk.prepare(B, false).expect("opened from what has caught up");
         close(&disk, &mount);
     }
 }

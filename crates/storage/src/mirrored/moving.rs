@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use disk::Files;
 use disk::mirror::Standing;
+use history::HostId;
 
 use super::component::Component;
 use super::opening::{OpenError, RemoteService, ServingMirror, ServingReason, is_usable};
@@ -52,7 +53,7 @@ impl MirroredDisk {
     ///
     /// # Errors
     /// When it does not.
-    pub fn may_follow(&self, host: usize) -> Result<(), OpenError> {
+    pub fn may_follow(&self, host: HostId) -> Result<(), OpenError> {
         let Some((_, serving, own)) = self.seen_from(host) else { return Ok(()) };
         if own.is_some() || serving.host == host || self.reaches(host, &serving) {
             return Ok(());
@@ -64,7 +65,7 @@ impl MirroredDisk {
     /// The node goes on on another host: its component serves from here on where there is one that is live, else the same as
     /// before, over the network where the two are on different hosts. Whether it is so; without effect while nothing is served.
     #[must_use]
-    pub fn follow(&self, host: usize) -> bool {
+    pub fn follow(&self, host: HostId) -> bool {
         let Some((mirror, _, own)) = self.seen_from(host) else { return true };
         mirror.move_with_node(|| {
             let own = own.filter(|(peer, _)| mirror.hand_over(*peer));
@@ -85,7 +86,10 @@ impl MirroredDisk {
 
     /// What serves, its component, and the live component of a host that does not serve, with its number among the peers.
     #[allow(clippy::type_complexity, reason = "taken apart where it is asked for")]
-    fn seen_from(&self, host: usize) -> Option<(Arc<ServingMirror>, Arc<Component>, Option<(usize, usize)>)> {
+    fn seen_from(
+        &self,
+        host: HostId,
+    ) -> Option<(Arc<ServingMirror>, Arc<Component>, Option<(usize, usize)>)> {
         let state = self.state();
         let serving = state.serving.as_ref()?;
         let is_own = |(peer, number): &(usize, usize)| {
@@ -150,7 +154,7 @@ impl MirroredDisk {
     fn take_over(
         &self,
         state: &mut State,
-        (number, host): (usize, usize),
+        (number, host): (usize, HostId),
         moved: String,
     ) -> Option<Arc<dyn Files>> {
         let mut old = state.serving.take()?;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use disk::mirror::Standing;
 use disk::{DefectEffects, Kind, Lost, ROOT, Refusal};
+use history::{HostId, NodeId};
 
 use super::MirroredDisk;
 use super::standing::Role;
@@ -12,7 +13,7 @@ use crate::part::VolumePart;
 
 impl MirroredDisk {
     /// Components on these hosts that do not serve and did not last, with what their last power-off took.
-    pub(crate) fn copies_on(&self, hosts: &[usize]) -> Vec<((usize, String), Result<Lost, String>)> {
+    pub(crate) fn copies_on(&self, hosts: &[HostId]) -> Vec<((usize, String), Result<Lost, String>)> {
         let served = self.openings().pop().map(|last| last.component);
         let state = self.state();
         let components = state.components.iter().enumerate();
@@ -26,7 +27,7 @@ impl MirroredDisk {
 
     /// Components on these hosts that are told by one that serves, each by number, in words, and whether it has all.
     #[must_use]
-    pub fn peers_on(&self, vm: usize, hosts: &[usize]) -> Vec<(usize, String, bool)> {
+    pub fn peers_on(&self, vm: NodeId, hosts: &[HostId]) -> Vec<(usize, String, bool)> {
         let roles: Vec<Role> = self.states().into_iter().map(|state| state.role).collect();
         let state = self.state();
         let components = state.components.iter().enumerate().filter(|(_, of)| hosts.contains(&of.host));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use disk::mirror::{Mirror, Remote, Standing};
 use disk::{Files, Mount, MountError, MountPoint};
+use history::HostId;
 use scenario::Promotion;
 
 use super::component::Component;
@@ -113,7 +114,7 @@ impl MirroredDisk {
     /// Hosts with power that hold a component from which the node may be started, the best first, and whether that is up to
     /// date.
     #[must_use]
-    pub fn hosts_to_start(&self) -> Vec<(usize, bool)> {
+    pub fn hosts_to_start(&self) -> Vec<(HostId, bool)> {
         let state = self.state();
         let usable = |number: &usize| {
             let may = state.current.contains(number) || self.promotes_by_force();
@@ -138,13 +139,13 @@ impl MirroredDisk {
 
     /// Whether a host is there for components alone.
     #[must_use]
-    pub fn is_for_storage(&self, host: usize) -> bool {
+    pub fn is_for_storage(&self, host: HostId) -> bool {
         self.storage.for_storage.contains(&host)
     }
 
     /// The host of the component that serves.
     #[must_use]
-    pub fn serving_host(&self) -> Option<usize> {
+    pub fn serving_host(&self) -> Option<HostId> {
         let state = self.state();
         state.serving.as_ref().map(|serving| state.components[serving.component].host)
     }
@@ -162,7 +163,7 @@ impl MirroredDisk {
     /// # Errors
     /// When it is open already; when there is no component that can be reached; or when it may lack something and must not
     /// be forced.
-    pub fn prepare(&self, host: usize, may_force: bool) -> Result<(MountPoint, Mount), OpenError> {
+    pub fn prepare(&self, host: HostId, may_force: bool) -> Result<(MountPoint, Mount), OpenError> {
         let reached = self.reached_from(host);
         let mut state = self.state();
         if let Some(serving) = &state.serving {
@@ -191,7 +192,7 @@ impl MirroredDisk {
         &self,
         state: &mut State,
         number: usize,
-        host: usize,
+        host: HostId,
         reason: ServingReason,
     ) -> Result<Arc<dyn Files>, OpenError> {
         let peers: Vec<usize> = (0..state.components.len())
@@ -236,7 +237,7 @@ impl MirroredDisk {
     fn choose(
         &self,
         state: &State,
-        (host, reached): (usize, &BTreeSet<usize>),
+        (host, reached): (HostId, &BTreeSet<usize>),
         may_force: bool,
     ) -> Result<usize, OpenError> {
         let usable: Vec<usize> =
@@ -268,7 +269,7 @@ impl MirroredDisk {
 
     /// The components that can be reached from a host without one that is up to date. Whoever looks after the volume
     /// meanwhile is not kept waiting.
-    fn reached_from(&self, host: usize) -> BTreeSet<usize> {
+    fn reached_from(&self, host: HostId) -> BTreeSet<usize> {
         let others: Vec<(usize, Arc<Component>)> = {
             let state = self.state();
             let own = |number: &usize| state.components[*number].host == host && is_usable(&state, *number);
@@ -282,7 +283,7 @@ impl MirroredDisk {
     }
 
     /// Whether a component's host can be reached from another: tried, over the network.
-    pub(super) fn reaches(&self, from: usize, component: &Component) -> bool {
+    pub(super) fn reaches(&self, from: HostId, component: &Component) -> bool {
         let listening = component.place.listen(0).and_then(|listener| Ok((listener.local_addr()?, listener)));
         let Ok((address, listener)) = listening else { return false };
         let reached = self.hosts[from].connect(address, self.policy.timeout).is_ok();
@@ -293,7 +294,7 @@ impl MirroredDisk {
     fn remote_service(
         &self,
         component: &Component,
-        host: usize,
+        host: HostId,
         mirror: &Arc<ServingMirror>,
     ) -> Result<RemoteService, OpenError> {
         let timeout = self.policy.timeout;
@@ -370,7 +371,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::mirrored::ground::ground;
+    use crate::mirrored::ground::{A, B, C, ground};
 
     fn where_open(disk: &MirroredDisk) -> Vec<(String, String)> {
         disk.openings().into_iter().map(|of| (of.host, of.component)).collect()
@@ -382,10 +383,9 @@ mod tests {
         let Some(disk) = ground(folder.path(), 0, Promotion::Forced) else {
             return eprintln!("skipped: a_volume_that_is_open: no network namespace may be entered");
         };
-        let (_point, mount) = disk.prepare(0, true).expect("opened");
-        for second in [0, 1, 2] {
+        let (_point, mount) = disk.prepare(A, true).expect("opened");
+        for (second, name) in [(A, "a"), (B, "b"), (C, "c")] {
             let refused = disk.prepare(second, true).err().map(|error| error.to_string());
-            let name = ["a", "b", "c"][second];
             let expected =
                 format!("the volume is open on a: {name} must not open it too, or both would write to it");
             assert_eq!(refused, Some(expected));
@@ -393,7 +393,7 @@ mod tests {
         assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
         mount.power_off();
         disk.lose(&mount).expect("closed");
-        let (_point, mount) = disk.prepare(2, true).expect("opened on a host without a component");
+        let (_point, mount) = disk.prepare(C, true).expect("opened on a host without a component");
         let pairs = [("a", "a"), ("c", "a")].map(|(host, from)| (host.to_owned(), from.to_owned()));
         assert_eq!(where_open(&disk), pairs);
         assert!(disk.openings().iter().all(|of| of.forced.is_none()));
@@ -407,24 +407,24 @@ mod tests {
         let Some(disk) = ground(folder.path(), 1, Promotion::UpToDate) else {
             return eprintln!("skipped: without_its_own_component: no network namespace may be entered");
         };
-        disk.host_is_off(1).expect("off");
-        let (_point, mount) = disk.prepare(0, true).expect("opened");
+        disk.host_is_off(B).expect("off");
+        let (_point, mount) = disk.prepare(A, true).expect("opened");
         mount.power_off();
         disk.lose(&mount).expect("closed");
-        disk.host_is_on(1).expect("on");
+        disk.host_is_on(B).expect("on");
         // It has not been told of anything since it was gone.
-        let (_point, mount) = disk.prepare(1, true).expect("opened from the other");
+        let (_point, mount) = disk.prepare(B, true).expect("opened from the other");
         assert_eq!(where_open(&disk)[1], ("b".to_owned(), "a".to_owned()));
         mount.power_off();
         disk.lose(&mount).expect("closed");
-        disk.host_is_off(0).expect("off");
+        disk.host_is_off(A).expect("off");
         let told = disk.hosts_to_start();
-        let refused = disk.prepare(2, true).err().map(|error| error.to_string());
+        let refused = disk.prepare(C, true).err().map(|error| error.to_string());
         if told.is_empty() {
             assert!(refused.expect("refused").contains("may lack acknowledged writes"));
         } else {
             // It caught up in time.
-            assert_eq!((told, refused), (vec![(1, true)], None));
+            assert_eq!((told, refused), (vec![(B, true)], None));
         }
     }
 
@@ -434,10 +434,10 @@ mod tests {
         let Some(disk) = ground(folder.path(), 4, Promotion::UpToDate) else {
             return eprintln!("skipped: waiting_for_a_copy: no network namespace may be entered");
         };
-        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        let (_point, mount) = disk.prepare(A, false).expect("opened");
         assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
         let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
-        let stalled = disk.hosts[1].disk.impose(disk::Defect::Stall);
+        let stalled = disk.hosts[B].disk.impose(disk::Defect::Stall);
         let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
         let made = mirror.make(disk::ROOT, "f".as_ref(), &disk::NewInode::File, attributes).expect("made");
         std::thread::scope(|scope| {
@@ -465,18 +465,18 @@ mod tests {
                 "skipped: a_copy_whose_disk_does_not_answer: no network namespace may be entered"
             );
         };
-        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        let (_point, mount) = disk.prepare(A, false).expect("opened");
         assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
-        let stalled = disk.hosts[1].disk.impose(disk::Defect::Stall);
+        let stalled = disk.hosts[B].disk.impose(disk::Defect::Stall);
         let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
         let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
         mirror.make(disk::ROOT, "f".as_ref(), &disk::NewInode::File, attributes).expect("made here");
         while disk.state().components[1].volume.store().defect_effects().held_up == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        disk.host_is_off(1).expect("off, although it waits for its disk");
+        disk.host_is_off(B).expect("off, although it waits for its disk");
         drop(stalled);
-        disk.host_is_on(1).expect("on");
+        disk.host_is_on(B).expect("on");
         assert!(disk.settle(Duration::from_secs(30)), "it catches up");
         mount.power_off();
         disk.lose(&mount).expect("closed");
@@ -488,7 +488,7 @@ mod tests {
         let Some(disk) = ground(folder.path(), 5, Promotion::UpToDate) else {
             return eprintln!("skipped: a_volume_follows_its_node: no network namespace may be entered");
         };
-        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        let (_point, mount) = disk.prepare(A, false).expect("opened");
         let first: Arc<dyn Files> = disk.state().serving.as_ref().expect("open").mirror.clone();
         let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
         let make = |name: &str| {
@@ -498,7 +498,7 @@ mod tests {
         };
         let open = make("open").expect("made").inode;
         disk::ask(first.as_ref(), |files| files.open(open)).expect("opened");
-        for (host, name, served) in [(2, "c", "a"), (1, "b", "b"), (2, "c", "b"), (0, "a", "a")] {
+        for (host, name, served) in [(C, "c", "a"), (B, "b", "b"), (C, "c", "b"), (A, "a", "a")] {
             assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
             disk.may_follow(host).expect("it may");
             assert!(disk.follow(host), "{name}");
@@ -524,7 +524,7 @@ mod tests {
                 "skipped: service_moves_to_the_other_host: no network namespace may be entered"
             );
         };
-        let (_point, mount) = disk.prepare(0, false).expect("opened");
+        let (_point, mount) = disk.prepare(A, false).expect("opened");
         let first: Arc<dyn Files> = disk.state().serving.as_ref().expect("open").mirror.clone();
         let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
         let make = |name: &str| {
@@ -533,7 +533,7 @@ mod tests {
             });
             made.map(drop)
         };
-        for (host, name, served) in [(0, "x", "b"), (1, "y", "a"), (0, "z", "b")] {
+        for (host, name, served) in [(A, "x", "b"), (B, "y", "a"), (A, "z", "b")] {
             assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
             let refuses = disk.hosts[host].disk.impose(disk::Defect::Fail);
             assert_eq!(make(name), Ok(()), "{name}");
@@ -541,7 +541,7 @@ mod tests {
             drop(refuses);
             assert_eq!(where_open(&disk).last(), Some(&("a".to_owned(), served.to_owned())));
         }
-        let stalls = disk.hosts[1].disk.impose(disk::Defect::Stall);
+        let stalls = disk.hosts[B].disk.impose(disk::Defect::Stall);
         std::thread::scope(|scope| {
             let making = scope.spawn(|| make("slow"));
             while !making.is_finished() {
@@ -553,7 +553,7 @@ mod tests {
         });
         drop(stalls);
         assert_eq!(where_open(&disk).last(), Some(&("a".to_owned(), "a".to_owned())));
-        let both = [0, 1].map(|host| disk.hosts[host].disk.impose(disk::Defect::Fail));
+        let both = [A, B].map(|host| disk.hosts[host].disk.impose(disk::Defect::Fail));
         assert_eq!(make("nowhere"), Err(disk::Refusal::EIO));
         drop(both);
         let names = disk::ask(first.as_ref(), |files| files.list(disk::ROOT)).expect("a list");

@@ -3,12 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
+use history::HostId;
+
 use super::MirroredDisk;
 use super::standing::in_bytes;
 
 impl MirroredDisk {
     /// Puts a component that has been missed for too long on another host with power, where there is one.
-    pub(super) fn rebuild_what_is_missed(&self, is_on: &dyn Fn(usize) -> bool) -> Vec<String> {
+    pub(super) fn rebuild_what_is_missed(&self, is_on: &dyn Fn(HostId) -> bool) -> Vec<String> {
         let missed: Vec<(usize, usize)> = {
             let state = self.state();
             let Some(serving) = &state.serving else { return Vec::new() };
@@ -33,20 +35,20 @@ impl MirroredDisk {
     }
 
     /// A host with power, apart from the components that stay as the scenario asks.
-    fn host_for_rebuild(&self, missed: usize, is_on: &dyn Fn(usize) -> bool) -> Option<usize> {
+    fn host_for_rebuild(&self, missed: usize, is_on: &dyn Fn(HostId) -> bool) -> Option<HostId> {
         let state = self.state();
         let stay = (0..state.components.len()).filter(|of| *of != missed && !state.retired.contains(of));
-        let stay: Vec<usize> = stay.map(|of| state.components[of].host).collect();
-        let rack = |host: usize| self.hosts[host].name.rsplit_once('/').map(|(rack, _)| rack);
-        let apart = |host: &usize| match self.storage.apart {
+        let stay: Vec<HostId> = stay.map(|of| state.components[of].host).collect();
+        let rack = |host: HostId| self.hosts[host].name.rsplit_once('/').map(|(rack, _)| rack);
+        let apart = |host: &HostId| match self.storage.apart {
             scenario::Apart::Hosts => !stay.contains(host),
             scenario::Apart::Racks => stay.iter().all(|other| rack(*other) != rack(*host)),
         };
         let missed_on = state.components[missed].host;
-        (0..self.hosts.len()).find(|host| *host != missed_on && is_on(*host) && apart(host))
+        self.hosts.ids().find(|host| *host != missed_on && is_on(*host) && apart(host))
     }
 
-    fn rebuild(&self, missed: usize, host: usize) -> io::Result<String> {
+    fn rebuild(&self, missed: usize, host: HostId) -> io::Result<String> {
         let component = Arc::new(self.component_on(host)?);
         let mut state = self.state();
         let gone = state.components[missed].place.name.clone();

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use engine::{Engine, Killed};
 use faults::{Lie, Planted};
-use history::EventSink;
 use history::{Deed, EventKind, Interference, LabPart, Stall};
+use history::{EventSink, PerNode};
 use lab::StoppedProcess;
 use load::LoadHandle;
 use nix::time::{ClockId, clock_gettime};
@@ -119,7 +119,7 @@ pub struct Vigil {
 /// The logs of a lab's nodes.
 struct Logs {
     engine: Arc<dyn Engine>,
-    vms: Vec<Arc<Vm>>,
+    vms: PerNode<Arc<Vm>>,
     /// The killed processes that each node's logs had told of when the watch began.
     killed_before: Vec<Vec<Killed>>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::channel;
 
-use history::Event;
+use history::{Event, NodeId};
 use load::start_elsewhere;
 
 use super::watchers::OfLab;
@@ -71,7 +71,8 @@ fn found(looker: &mut Looker) -> Vec<LabPart> {
 #[test]
 fn each_part_of_a_lab_that_gave_no_sign_for_longer_than_its_limit_is_a_stall_of_that_part() {
     let (limit, longer) = (Duration::from_millis(1), Duration::from_millis(10));
-    let names: Vec<LabPart> = OfLab::all(2).into_iter().map(OfLab::name).collect();
+    let names: Vec<LabPart> =
+        OfLab::all([NodeId::FIRST, NodeId::new(1)]).into_iter().map(OfLab::name).collect();
     let part = |name: &LabPart| Part { name: name.clone(), sign: Arc::new(Sign::new()), limit };
     let parts: Vec<Part> = names.iter().map(part).collect();
     let signs: Vec<Arc<Sign>> = parts.iter().map(|part| part.sign.clone()).collect();

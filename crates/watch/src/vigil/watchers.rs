@@ -11,11 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::Fabric;
-use history::{Deed, LabPart};
+use history::{Deed, LabPart, NodeId};
 use lab::StoppedProcess;
 use platform::Datacentre;
 use platform::Vm;
-use scenario::node_name;
 
 use super::sign::Sign;
 use super::{DISK_LIMIT, LIMIT, LOOK, Part, Shared};
@@ -46,7 +45,7 @@ pub(super) fn start(
     // Without volumes on it the machine's disk holds up nothing that is measured.
     let Some(datacentre) = datacentre else { return parts };
     let every = LOOK * u32::try_from(1 + datacentre.vms.len() / NODES_ASKED_PER_LOOK).unwrap_or(u32::MAX);
-    for of_lab in OfLab::all(datacentre.vms.len()) {
+    for of_lab in OfLab::all(datacentre.vms.ids()) {
         let watcher: Watcher = match of_lab {
             OfLab::Fabric => {
                 let fabric = datacentre.fabric.clone();
@@ -61,7 +60,7 @@ pub(super) fn start(
                 Box::new(move |shared, sign| watch_volume(shared, sign, &vm, every))
             }
             OfLab::Init(number) => {
-                let (vm, node) = (datacentre.vms[number].clone(), node_name(number));
+                let (vm, node) = (datacentre.vms[number].clone(), number.to_string());
                 Box::new(move |shared, sign| ask_init(shared, sign, &vm, &node, every))
             }
         };
@@ -70,19 +69,19 @@ pub(super) fn start(
     parts
 }
 
-/// A part of a lab that has a watcher of its own; nodes by number. The supervisor's and the loads' signs come without one.
+/// A part of a lab that has a watcher of its own. The supervisor's and the loads' signs come without one.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OfLab {
     Fabric,
     MachineDisk,
-    Volume(usize),
-    Init(usize),
+    Volume(NodeId),
+    Init(NodeId),
 }
 
 impl OfLab {
-    /// All that are watched in a lab of so many nodes.
-    pub(super) fn all(nodes: usize) -> Vec<OfLab> {
-        let of_nodes = (0..nodes).flat_map(|node| [OfLab::Volume(node), OfLab::Init(node)]);
+    /// All that are watched in a lab of these nodes.
+    pub(super) fn all(nodes: impl IntoIterator<Item = NodeId>) -> Vec<OfLab> {
+        let of_nodes = nodes.into_iter().flat_map(|node| [OfLab::Volume(node), OfLab::Init(node)]);
         [OfLab::Fabric, OfLab::MachineDisk].into_iter().chain(of_nodes).collect()
     }
 
@@ -90,8 +89,8 @@ impl OfLab {
         match self {
             OfLab::Fabric => LabPart::Fabric,
             OfLab::MachineDisk => LabPart::MachineDisk,
-            OfLab::Volume(number) => LabPart::Volume { node: node_name(number) },
-            OfLab::Init(number) => LabPart::Init { node: node_name(number) },
+            OfLab::Volume(number) => LabPart::Volume { node: number.to_string() },
+            OfLab::Init(number) => LabPart::Init { node: number.to_string() },
         }
     }
 
@@ -228,7 +227,8 @@ mod tests {
 
     #[test]
     fn the_fabric_the_machines_disk_and_each_nodes_volume_and_init_are_watched() {
-        let named: Vec<LabPart> = OfLab::all(2).into_iter().map(OfLab::name).collect();
+        let named: Vec<LabPart> =
+            OfLab::all([NodeId::FIRST, NodeId::new(1)]).into_iter().map(OfLab::name).collect();
         let volume = |node: &str| LabPart::Volume { node: node.to_owned() };
         let init = |node: &str| LabPart::Init { node: node.to_owned() };
         let of_nodes = [volume("n1"), init("n1"), volume("n2"), init("n2")];

@@ -204,9 +204,8 @@ fn likeness(ours: &[Ours<'_>], number: FaultId) -> Option<Likeness> {
     let of_run = |run: &Ours<'_>| {
         let fault = run.taken.run.result.faults.get(number.index())?;
         let led = run.taken.leaders.iter().rev().find(|(since_s, _)| *since_s <= fault.asked_s);
-        let nodes = 0..run.scenario.database.nodes.len();
-        let leader =
-            led.and_then(|(_, name)| nodes.into_iter().find(|node| scenario::node_name(*node) == *name));
+        let nodes = &run.scenario.database.nodes;
+        let leader = led.and_then(|(_, name)| nodes.named(name));
         Likeness::of(&run.scenario, number, leader).filter(|likeness| likeness.kind == fault.kind)
     };
     let first = of_run(ours.first()?)?;
