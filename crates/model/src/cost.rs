@@ -7,6 +7,7 @@
 //! and CockroachDB documentation on transactions: a write is replicated by the Raft group of its tablet or range before
 //! the statement returns, and so is the transaction's status at COMMIT; reads are the leader's own.
 
+use history::NodeId;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -100,8 +101,8 @@ pub trait Delays {
 pub struct Transaction {
     /// How many nodes; the clients' number comes after theirs.
     pub nodes: usize,
-    /// The leader's number.
-    pub leader: usize,
+    /// The leader.
+    pub leader: NodeId,
     /// When the engine waits.
     pub engine: Engine,
     /// Names and kinds of its statements, in order.
@@ -147,14 +148,15 @@ pub struct TransactionCost {
     /// All of them.
     pub total_ms: LatencyMs,
     /// Nodes whose answers complete the quorum, nearest first; empty when none is waited for.
-    pub quorum: Vec<usize>,
+    pub quorum: Vec<NodeId>,
 }
 
 /// What the network makes a transaction wait for; `None` when a quorum needs more nodes than there are, and it waits
 /// for ever. The same seed gives the same figures.
 #[must_use]
 pub fn cost(transaction: &Transaction, delays: &impl Delays, seed: u64) -> Option<TransactionCost> {
-    let followers: Vec<usize> = (0..transaction.nodes).filter(|node| *node != transaction.leader).collect();
+    let all = (0..transaction.nodes).map(NodeId::new);
+    let followers: Vec<NodeId> = all.filter(|node| *node != transaction.leader).collect();
     let answers = transaction.engine.answers(transaction.nodes);
     if answers > followers.len() {
         return None;
@@ -167,7 +169,7 @@ pub fn cost(transaction: &Transaction, delays: &impl Delays, seed: u64) -> Optio
         let mut total_ns = 0;
         for ((_, kind), drawn) in transaction.statements.iter().zip(&mut drawn) {
             let clients = transaction.nodes;
-            let mut ns = round_trip_ns(clients, transaction.leader, delays, &mut random);
+            let mut ns = round_trip_ns(clients, transaction.leader.index(), delays, &mut random);
             for _ in 0..transaction.engine.quorum_round_trips(*kind) {
                 ns += quorum_ns(transaction.leader, &followers, answers, delays, &mut random);
             }
@@ -181,9 +183,9 @@ pub fn cost(transaction: &Transaction, delays: &impl Delays, seed: u64) -> Optio
         quorum_round_trips: transaction.engine.quorum_round_trips(*kind),
         latency_ms: LatencyMs::of(drawn),
     });
-    let mut nearest: Vec<(u64, usize)> = followers
+    let mut nearest: Vec<(u64, NodeId)> = followers
         .iter()
-        .map(|node| (round_trip_ns(transaction.leader, *node, delays, &mut random), *node))
+        .map(|node| (between_ns(transaction.leader, *node, delays, &mut random), *node))
         .collect();
     nearest.sort_unstable();
     Some(TransactionCost {
@@ -197,10 +199,14 @@ fn round_trip_ns(from: usize, to: usize, delays: &impl Delays, random: &mut ChaC
     delays.draw_ns(from, to, random) + delays.draw_ns(to, from, random)
 }
 
+fn between_ns(one: NodeId, other: NodeId, delays: &impl Delays, random: &mut ChaCha8Rng) -> u64 {
+    round_trip_ns(one.index(), other.index(), delays, random)
+}
+
 /// The answer that completes the quorum is the last of as many as it needs.
 fn quorum_ns(
-    leader: usize,
-    followers: &[usize],
+    leader: NodeId,
+    followers: &[NodeId],
     answers: usize,
     delays: &impl Delays,
     random: &mut ChaCha8Rng,
@@ -209,7 +215,7 @@ fn quorum_ns(
         return 0;
     }
     let mut round_trips: Vec<u64> =
-        followers.iter().map(|node| round_trip_ns(leader, *node, delays, random)).collect();
+        followers.iter().map(|node| between_ns(leader, *node, delays, random)).collect();
     round_trips.sort_unstable();
     round_trips.get(answers - 1).copied().unwrap_or(0)
 }
@@ -217,12 +223,13 @@ fn quorum_ns(
 /// The mean of a transaction for each node that might lead, in milliseconds, the cheapest first and among equals the
 /// present leader first.
 #[must_use]
-pub fn leaders_by_cost(transaction: &Transaction, delays: &impl Delays, seed: u64) -> Vec<(usize, f64)> {
-    let with = |leader: usize| {
+pub fn leaders_by_cost(transaction: &Transaction, delays: &impl Delays, seed: u64) -> Vec<(NodeId, f64)> {
+    let with = |leader: NodeId| {
         let moved = Transaction { leader, ..transaction.clone() };
         Some((leader, cost(&moved, delays, seed)?.total_ms.mean))
     };
-    let mut leaders: Vec<(usize, f64)> = (0..transaction.nodes).filter_map(with).collect();
+    let all = (0..transaction.nodes).map(NodeId::new);
+    let mut leaders: Vec<(NodeId, f64)> = all.filter_map(with).collect();
     leaders.sort_by(|one, other| {
         let order = one.1.total_cmp(&other.1);
         order.then_with(|| (one.0 != transaction.leader).cmp(&(other.0 != transaction.leader)))
@@ -259,7 +266,7 @@ mod tests {
 
     fn tpcb(engine: Engine, nodes: usize, leader: usize) -> Transaction {
         let statements = TPCB.iter().map(|sql| ((*sql).to_owned(), Kind::of_sql(sql, false))).collect();
-        Transaction { nodes, leader, engine, statements }
+        Transaction { nodes, leader: NodeId::new(leader), engine, statements }
     }
 
     /// FR-3: node 0 and the clients in dc1, two nodes in dc2, 50 ms on what leaves dc1.
@@ -300,8 +307,8 @@ mod tests {
         ];
         let engine = Engine::AtCommit(Acknowledgements::Any(1));
         let found = leaders_by_cost(&tpcb(engine, 3, 0), &Table { us, spread_us: 0 }, 1);
-        assert_eq!(found[0], (2, 2.0));
-        assert_eq!(found[2], (0, 7.0 * 18.0 + 18.0));
+        assert_eq!(found[0], (NodeId::new(2), 2.0));
+        assert_eq!(found[2], (NodeId::FIRST, 7.0 * 18.0 + 18.0));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use history::{HostId, NodeId, PerHost, PerNode};
+
 use crate::commit::Acknowledgements;
 use crate::storage::Storage;
 
@@ -15,9 +17,9 @@ pub type Path = Vec<String>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
     /// Every host.
-    pub hosts: Vec<Path>,
-    /// The host of each node, as an index into `hosts`.
-    pub nodes: Vec<usize>,
+    pub hosts: PerHost<Path>,
+    /// The host of each node.
+    pub nodes: PerNode<HostId>,
     /// Where clients stand. They are taken to live on whatever fails; what cuts their place off cuts them off.
     pub clients: Vec<Path>,
     /// What the database needs in order to serve.
@@ -45,8 +47,8 @@ pub enum Rules {
     },
     /// Groups of replicas, each with its own quorum; the nodes of each. Every group must serve.
     Groups {
-        /// The replicas of each group, as node numbers.
-        groups: Vec<Vec<usize>>,
+        /// The replicas of each group, by their nodes.
+        groups: Vec<Vec<NodeId>>,
         /// What a group needs, for each way in which it is asked: the loads may ask in several.
         quorums: Vec<Quorum>,
         /// Whether a replica syncs a write before it acknowledges it. Where not, what loses its power loses the last writes.
@@ -157,36 +159,41 @@ impl Deployment {
         }
     }
 
-    /// The same with another node in the first place, which is the leader's.
+    /// The same with another node in the first place, which is the leader's. The two change their ids.
     #[must_use]
-    pub fn led_by(mut self, node: usize) -> Deployment {
-        if node < self.nodes.len() {
-            self.nodes.swap(0, node);
-            if node < self.storage.volumes.len() {
-                self.storage.volumes.swap(0, node);
+    pub fn led_by(mut self, node: NodeId) -> Deployment {
+        if node.index() < self.nodes.len() {
+            self.nodes.swap(0, node.index());
+            if node.index() < self.storage.volumes.len() {
+                self.storage.volumes.swap(0, node.index());
             }
         }
         self
     }
 
-    /// Indexes of the hosts in a place.
+    /// The hosts in a place.
     #[must_use]
-    pub fn hosts_in(&self, place: &[String]) -> Vec<usize> {
-        (0..self.hosts.len()).filter(|host| self.hosts[*host].starts_with(place)).collect()
+    pub fn hosts_in(&self, place: &[String]) -> Vec<HostId> {
+        self.hosts.ids().filter(|host| self.hosts[*host].starts_with(place)).collect()
+    }
+
+    /// Every node but the first.
+    pub fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
+        self.nodes.ids().skip(1)
     }
 
     /// The path of a node's host; empty for a node that does not exist.
     #[must_use]
-    pub fn host_of(&self, node: usize) -> &[String] {
+    pub fn host_of(&self, node: NodeId) -> &[String] {
         self.nodes.get(node).and_then(|host| self.hosts.get(*host)).map_or(&[], Vec::as_slice)
     }
 
     /// The replica groups of a database that keeps one replica in each of so many places (racks), one group for every
     /// way to choose them: whatever the hash of a key, its group is among these.
     #[must_use]
-    pub fn one_replica_in_each(places: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    pub fn one_replica_in_each(places: &[Vec<NodeId>]) -> Vec<Vec<NodeId>> {
         places.iter().fold(vec![Vec::new()], |groups, nodes| {
-            let with = |group: &Vec<usize>| {
+            let with = |group: &Vec<NodeId>| {
                 nodes.iter().map(|node| [group.as_slice(), &[*node]].concat()).collect::<Vec<_>>()
             };
             groups.iter().flat_map(with).collect()
@@ -196,23 +203,23 @@ impl Deployment {
     /// The same with so many replicas in each region, of which no two share a rack while there are racks enough. A
     /// region's racks are given with the nodes in each.
     #[must_use]
-    pub fn replicas_in_regions(regions: &[(Vec<Vec<usize>>, usize)]) -> Vec<Vec<usize>> {
-        let of_region = |(racks, replicas): &(Vec<Vec<usize>>, usize)| -> Vec<Vec<usize>> {
+    pub fn replicas_in_regions(regions: &[(Vec<Vec<NodeId>>, usize)]) -> Vec<Vec<NodeId>> {
+        let of_region = |(racks, replicas): &(Vec<Vec<NodeId>>, usize)| -> Vec<Vec<NodeId>> {
             // With fewer racks than replicas nothing is kept apart.
             let nodes = || racks.iter().flatten().map(|node| vec![*node]).collect();
-            let racks: Vec<Vec<usize>> = if racks.len() < *replicas { nodes() } else { racks.clone() };
+            let racks: Vec<Vec<NodeId>> = if racks.len() < *replicas { nodes() } else { racks.clone() };
             let chosen = |bits: &u32| bits.count_ones() as usize == *replicas;
             (0..1_u32 << racks.len().min(20))
                 .filter(chosen)
                 .flat_map(|bits| {
                     let taken = racks.iter().enumerate().filter(|(rack, _)| bits >> rack & 1 == 1);
-                    let taken: Vec<Vec<usize>> = taken.map(|(_, nodes)| nodes.clone()).collect();
+                    let taken: Vec<Vec<NodeId>> = taken.map(|(_, nodes)| nodes.clone()).collect();
                     Deployment::one_replica_in_each(&taken)
                 })
                 .collect()
         };
         regions.iter().map(of_region).fold(vec![Vec::new()], |groups, region| {
-            let with = |group: &Vec<usize>| {
+            let with = |group: &Vec<NodeId>| {
                 region.iter().map(|more| [group.as_slice(), more].concat()).collect::<Vec<_>>()
             };
             groups.iter().flat_map(with).collect()

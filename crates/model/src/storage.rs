@@ -2,15 +2,17 @@
 //!
 //! Owns these types. What a failed disk does is in `survival`, which hosts two copies share in `crowded`.
 
+use history::{HostId, NodeId, PerNode};
+
 /// The disks of every host, all hosts alike, and the volume of each node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storage {
     /// Groups of a host's disks.
     pub groups: Vec<DiskGroup>,
     /// By node. A node without one keeps its data on something that no disk's failure reaches.
-    pub volumes: Vec<Volume>,
-    /// Hosts, by index, that are there for components: the platform starts nodes on them last.
-    pub for_storage: Vec<usize>,
+    pub volumes: PerNode<Volume>,
+    /// Hosts that are there for components: the platform starts nodes on them last.
+    pub for_storage: Vec<HostId>,
 }
 
 /// Disks of a host that fail together with the one before them.
@@ -28,8 +30,8 @@ pub struct Volume {
     /// With the same content, each on a disk of a host. A node on the host of one is served by that, on any other by the
     /// first, over the network.
     pub components: Vec<Component>,
-    /// The host, as an index, of the component that service has moved to while the node ran, where it has.
-    pub served_from: Option<usize>,
+    /// The host of the component that service has moved to while the node ran, where it has.
+    pub served_from: Option<HostId>,
     /// Whether they are lost to the node when their host is. One that is not outlives its host and is had from everywhere.
     pub fails_with_host: bool,
     /// When a sync is acknowledged.
@@ -41,8 +43,8 @@ pub struct Volume {
 /// Where a component of a volume is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// Its host, as an index.
-    pub host: usize,
+    /// Its host.
+    pub host: HostId,
     /// The capacity disk it lies on.
     pub disk: String,
 }
@@ -70,7 +72,7 @@ pub enum Promotion {
 impl Volume {
     /// A volume that is not mirrored and outlives its host.
     #[must_use]
-    pub fn alone(host: usize, disk: &str) -> Volume {
+    pub fn alone(host: HostId, disk: &str) -> Volume {
         let components = vec![Component { host, disk: disk.to_owned() }];
         let (acknowledge, promotion) = (Acknowledge::Sync, Promotion::UpToDate);
         Volume { components, served_from: None, fails_with_host: false, acknowledge, promotion }
@@ -84,8 +86,8 @@ impl Volume {
 
     /// The component that serves a node on this host, as long as nothing else has failed.
     #[must_use]
-    pub fn serving(&self, host: usize) -> Option<&Component> {
-        let on = |host: usize| self.components.iter().find(|component| component.host == host);
+    pub fn serving(&self, host: HostId) -> Option<&Component> {
+        let on = |host: HostId| self.components.iter().find(|component| component.host == host);
         self.served_from.and_then(on).or_else(|| on(host)).or(self.components.first())
     }
 }
@@ -93,7 +95,7 @@ impl Volume {
 impl Storage {
     /// The volume of a node.
     #[must_use]
-    pub fn volume(&self, node: usize) -> Option<&Volume> {
+    pub fn volume(&self, node: NodeId) -> Option<&Volume> {
         self.volumes.get(node).filter(|volume| !volume.components.is_empty())
     }
 
@@ -106,7 +108,7 @@ impl Storage {
 
     /// Every disk that holds a component: host, disk, the cache disk before it, in order and once.
     #[must_use]
-    pub fn disks_in_use(&self) -> Vec<(usize, &str, Option<&str>)> {
+    pub fn disks_in_use(&self) -> Vec<(HostId, &str, Option<&str>)> {
         let cache = |disk: &String| {
             let group = self.groups.iter().find(|group| group.capacity.contains(disk));
             group.and_then(|group| group.cache.as_deref())

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use capabilities::Commit;
 use fabric::Jitter;
-use history::PhaseFacts;
+use history::{NodeId, PhaseFacts};
 use model::cost::{Delays, Engine, Kind, Transaction, TransactionCost, cost, leaders_by_cost};
 use rand_chacha::ChaCha8Rng;
 use scenario::{Load, Scenario};
@@ -54,7 +54,7 @@ pub struct PhaseCost {
     /// engine has a Raft group itself.
     pub on_raft: Option<TransactionCost>,
     /// Another node whose leadership would cost this load less, and the mean of its transactions then, in milliseconds.
-    pub better_leader: Option<(usize, f64)>,
+    pub better_leader: Option<(NodeId, f64)>,
 }
 
 pub(crate) fn of_loads(scenario: &Scenario) -> Vec<CommitCost> {
@@ -103,7 +103,7 @@ pub(crate) fn transaction(
             (Engine::AtCommit(acknowledgements), statements)
         }
     };
-    Ok(Transaction { nodes: scenario.database.nodes.len(), leader: 0, engine, statements })
+    Ok(Transaction { nodes: scenario.database.nodes.len(), leader: NodeId::FIRST, engine, statements })
 }
 
 /// What is asked of a database without SQL: some statements, or each transaction at once.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use capabilities::{Leadership, Quorum as Choice};
-use history::NodeId;
+use history::{NodeId, PerNode};
 use model::Acknowledgements;
 use model::deployment::{Deployment, Level, Quorum, Rules, Takeover};
 use model::practice::SyncFacts;
@@ -32,7 +32,7 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
     };
     Deployment {
         hosts: scenario.site.hosts.iter().map(scenario::Host::path).collect(),
-        nodes: storage::indexes(&scenario.database.nodes),
+        nodes: scenario.database.nodes.clone(),
         clients: clients.collect(),
         rules,
         storage: storage::of(scenario),
@@ -43,24 +43,24 @@ pub fn deployment(scenario: &Scenario) -> Deployment {
 fn groups(scenario: &Scenario) -> Rules {
     let database = &scenario.database;
     let synced = sync_of_writes(scenario).is_none_or(|sync| !sync.acknowledged_before);
-    let nodes = 0..database.nodes.len();
+    let nodes = database.nodes.ids();
     if database.engine.quorum != Choice::PerRequest {
         return Rules::Groups { groups: vec![nodes.collect()], quorums: vec![Quorum::Majority], synced };
     }
     // Regions and their racks, each with its nodes; a zone without racks is one.
-    let mut regions: BTreeMap<&[String], BTreeMap<Vec<String>, Vec<usize>>> = BTreeMap::new();
-    let paths: Vec<Vec<String>> =
+    let mut regions: BTreeMap<&[String], BTreeMap<Vec<String>, Vec<NodeId>>> = BTreeMap::new();
+    let paths: PerNode<Vec<String>> =
         database.nodes.iter().map(|host| scenario.site.hosts[*host].path()).collect();
     for node in nodes {
         let path = &paths[node];
         let rack = path[..path.len() - 1].to_vec();
         regions.entry(&path[..1]).or_default().entry(rack).or_default().push(node);
     }
-    let copies = |racks: &BTreeMap<Vec<String>, Vec<usize>>| {
+    let copies = |racks: &BTreeMap<Vec<String>, Vec<NodeId>>| {
         let there = racks.values().map(Vec::len).sum::<usize>();
         (database.copies as usize).min(there)
     };
-    let regions: Vec<(Vec<Vec<usize>>, usize)> =
+    let regions: Vec<(Vec<Vec<NodeId>>, usize)> =
         regions.values().map(|racks| (racks.values().cloned().collect(), copies(racks))).collect();
     let groups = Deployment::replicas_in_regions(&regions);
     Rules::Groups { groups, quorums: quorums(scenario), synced }
@@ -117,6 +117,6 @@ pub fn acknowledgements(scenario: &Scenario) -> Acknowledgements {
 /// `n1, n2` for the nodes on hosts of a place.
 #[must_use]
 pub fn nodes_in(deployment: &Deployment, place: &[String]) -> Vec<String> {
-    let within = |node: &usize| deployment.host_of(*node).starts_with(place);
-    (0..deployment.nodes.len()).filter(within).map(|node| NodeId::new(node).to_string()).collect()
+    let within = |node: &NodeId| deployment.host_of(*node).starts_with(place);
+    deployment.nodes.ids().filter(within).map(|node| node.to_string()).collect()
 }

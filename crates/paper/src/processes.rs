@@ -28,7 +28,7 @@ pub(crate) fn failure_of(
     (host, deployment): (&[String], &Deployment),
     takes_over_after: Option<Duration>,
 ) -> Result<Failure, &'static str> {
-    let nodes_here = (0..deployment.nodes.len()).filter(|node| deployment.host_of(*node) == host).count();
+    let nodes_here = deployment.nodes.ids().filter(|node| deployment.host_of(*node) == host).count();
     if fault.only.is_some() {
         return Err("it affects one of several programs on a node");
     }

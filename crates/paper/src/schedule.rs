@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::time::Duration;
 
 use capabilities::ClockTolerance;
@@ -251,11 +250,9 @@ fn strikes(action: &FaultAction, deployment: &Deployment) -> Result<Vec<Vec<Fail
             PartitionShape::Halves => splits([Split::Halves], deployment),
             PartitionShape::Ring => splits([Split::Ring], deployment),
             PartitionShape::Bridge(target) => {
-                let within = |place: &Path, node: &usize| deployment.host_of(*node).starts_with(place);
-                let nodes = 0..deployment.nodes.len();
-                let bridge = |place: Path| {
-                    nodes.clone().filter(|node| within(&place, node)).map(NodeId::new).collect()
-                };
+                let within = |place: &Path, node: &NodeId| deployment.host_of(*node).starts_with(place);
+                let nodes = deployment.nodes.ids();
+                let bridge = |place: Path| nodes.clone().filter(|node| within(&place, node)).collect();
                 splits(places(target, deployment).into_iter().map(bridge).map(Split::Bridge), deployment)
             }
         },
@@ -275,12 +272,12 @@ fn struck_processes(
         NodeTarget::AFollower => 1..count,
         NodeTarget::Random => 0..count,
     };
-    let of = |node: usize| {
+    let of = |node: NodeId| {
         let host = deployment.host_of(node);
         processes::failure_of(fault, stands, (host, deployment), takes_over_after(scenario))
             .map(|failure| vec![failure])
     };
-    nodes.map(of).collect()
+    nodes.map(NodeId::new).map(of).collect()
 }
 
 /// Every way in which the seed may part the nodes. Those that stand on one host are not parted.
@@ -288,12 +285,12 @@ fn splits(
     shapes: impl IntoIterator<Item = Split>,
     deployment: &Deployment,
 ) -> Result<Vec<Vec<Failure>>, &'static str> {
-    let nodes: Vec<NodeId> = (0..deployment.nodes.len()).map(NodeId::new).collect();
+    let nodes: Vec<NodeId> = deployment.nodes.ids().collect();
     let mut choices = Vec::new();
     for shape in shapes {
         let ways = possible(&shape, &nodes)
             .ok_or("the seed chooses the partition, and there are too many possible ones")?;
-        let place = |node: NodeId| deployment.host_of(node.index()).to_vec();
+        let place = |node: NodeId| deployment.host_of(node).to_vec();
         let cut = |(from, to): (NodeId, NodeId)| {
             (place(from) != place(to)).then(|| Failure::Cut(place(from), place(to)))
         };
@@ -309,7 +306,7 @@ fn disks(target: &DiskTarget, deployment: &Deployment) -> Vec<Failure> {
         DiskTarget::Named { host, disk } => return vec![failure_of(deployment, &host.path, disk)],
         DiskTarget::Of { node, cache } => (node, *cache),
     };
-    let under = |node: usize| {
+    let under = |node: NodeId| {
         let host = deployment.nodes[node];
         let volume = deployment.storage.volume(node)?;
         let component = volume.serving(host)?;
@@ -326,14 +323,15 @@ fn disks(target: &DiskTarget, deployment: &Deployment) -> Vec<Failure> {
 }
 
 /// Nodes that a role may turn out to be.
-fn nodes_of(target: &FaultTarget, deployment: &Deployment) -> Range<usize> {
+fn nodes_of(target: &FaultTarget, deployment: &Deployment) -> impl Iterator<Item = NodeId> + use<> {
     let count = deployment.nodes.len();
-    match target {
+    let numbers = match target {
         FaultTarget::Place(_) => 0..0,
         FaultTarget::Leader(_) => 0..count.min(1),
         FaultTarget::AFollower(_) => 1..count,
         FaultTarget::Coordinator(_) | FaultTarget::Random(_) => 0..count,
-    }
+    };
+    numbers.map(NodeId::new)
 }
 
 /// Every place that a target may turn out to be.

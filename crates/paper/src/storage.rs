@@ -28,19 +28,14 @@ pub(crate) fn of(scenario: &Scenario) -> Storage {
             let nodes = &scenario.database.nodes;
             let alone = |(node, host): (NodeId, &HostId)| {
                 let earlier = nodes.iter().take(node.index()).filter(|other| *other == host).count();
-                Volume::alone(host.index(), &disk_name(disks, earlier))
+                Volume::alone(*host, &disk_name(disks, earlier))
             };
             nodes.numbered().map(alone).collect()
         }
     };
     let groups = disks.grouped().into_iter().map(group).collect();
-    let for_storage = mirrored.map_or(Vec::new(), |storage| indexes(&storage.for_storage));
+    let for_storage = mirrored.map(|storage| storage.for_storage.clone()).unwrap_or_default();
     Storage { groups, volumes, for_storage }
-}
-
-/// The numbers that the model gives hosts.
-pub(crate) fn indexes<'h>(hosts: impl IntoIterator<Item = &'h HostId>) -> Vec<usize> {
-    hosts.into_iter().map(|host| host.index()).collect()
 }
 
 /// A host's capacity disks are taken in turn.
@@ -50,10 +45,7 @@ fn disk_name(disks: Disks, number: usize) -> String {
 
 fn mirror(storage: &scenario::Storage, hosts: &[HostId], disk: &str) -> Volume {
     Volume {
-        components: hosts
-            .iter()
-            .map(|host| Component { host: host.index(), disk: disk.to_owned() })
-            .collect(),
+        components: hosts.iter().map(|host| Component { host: *host, disk: disk.to_owned() }).collect(),
         served_from: None,
         fails_with_host: true,
         acknowledge: match storage.acknowledge {
@@ -114,13 +106,13 @@ fn holds_copies_alone(deployment: &Deployment, struck: &Failure) -> bool {
         deployment.hosts.get(component.host).is_some_and(|path| path.as_slice() == host)
             && (component.disk == *disk || behind.contains(&component.disk))
     };
-    let is_sound = |(node, node_on): (usize, &usize)| {
+    let is_sound = |(node, node_on): (NodeId, &HostId)| {
         let Some(volume) = deployment.storage.volume(node) else { return true };
         let serves_elsewhere = !volume.serving(*node_on).is_some_and(is_struck);
         let is_copy = serves_elsewhere && volume.promotion == Promotion::UpToDate;
         is_copy || !volume.components.iter().any(is_struck)
     };
-    deployment.nodes.iter().enumerate().all(is_sound)
+    deployment.nodes.numbered().all(is_sound)
 }
 
 #[cfg(test)]
@@ -137,7 +129,7 @@ mod tests {
         );
         let source = Source { name: "s".to_owned(), text };
         let scenario = scenario::parse(&source, &[]).unwrap_or_else(|error| panic!("{error:?}"));
-        let component = |of: &Component| format!("{}/{}", of.host, of.disk);
+        let component = |of: &Component| format!("{}/{}", of.host.index(), of.disk);
         let found = of(&scenario);
         let told: Vec<String> = found
             .volumes

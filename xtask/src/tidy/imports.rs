@@ -43,7 +43,7 @@ const TABLE: &[(&str, May)] = &[
     ("clock", May::Only("")),
     ("lab", May::Only("clock")),
     ("engine", May::Only("capabilities control history rawio")),
-    ("model", May::Only("")),
+    ("model", May::Only("history")),
     ("control", May::Only("")),
     ("rawio", May::Only("control")),
     ("client", May::Only("control history rawio")),

@@ -1,5 +1,6 @@
 //! What commits cost on the network, as text.
 
+use history::NodeId;
 use model::cost::{LatencyMs, TransactionCost};
 use model::deployment::{Quorum, Rules};
 use paper::{Analysis, CommitCost, NotComputed, PhaseCost};
@@ -51,7 +52,7 @@ fn of_phase(paper: &Analysis, phase: &PhaseCost) -> Vec<String> {
     let Some(cost) = &phase.cost else {
         return beside(&head, LABEL, "a commit waits forever: it needs more standbys than there are");
     };
-    let node = |node: &usize| format!("n{} ({})", node + 1, paper.deployment.host_of(*node).join("/"));
+    let node = |node: &NodeId| format!("{node} ({})", paper.deployment.host_of(*node).join("/"));
     let quorum: Vec<String> = cost.quorum.iter().map(node).collect();
     let trips: usize = cost.statements.iter().map(|cost| cost.quorum_round_trips).sum();
     let waits = if trips == 0 {
@@ -82,8 +83,7 @@ fn of_phase(paper: &Analysis, phase: &PhaseCost) -> Vec<String> {
     }
     if let Some((leader, mean_ms)) = &phase.better_leader {
         let text = format!(
-            "with n{} ({}) leading: {mean_ms:.2} ms",
-            leader + 1,
+            "with {leader} ({}) leading: {mean_ms:.2} ms",
             paper.deployment.host_of(*leader).join("/")
         );
         lines.extend(beside("", LABEL, &text));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use history::{HostId, NodeId};
 use model::deployment::{Deployment, Rules};
 use model::storage::{Acknowledge, Component, Volume};
 use model::survival::{Action, Failure, Outcome, Smallest};
@@ -56,8 +57,10 @@ pub(super) fn survival(paper: &Analysis) -> Vec<String> {
 
 fn setting(paper: &Analysis) -> String {
     let deployment = &paper.deployment;
-    let nodes: Vec<String> = (0..deployment.nodes.len())
-        .map(|node| format!("n{} on {}", node + 1, deployment.host_of(node).join("/")))
+    let nodes: Vec<String> = deployment
+        .nodes
+        .ids()
+        .map(|node| format!("{node} on {}", deployment.host_of(node).join("/")))
         .collect();
     let leads = match deployment.rules {
         _ if !paper.is_database => "",
@@ -85,12 +88,12 @@ fn volumes(deployment: &Deployment) -> String {
         Acknowledge::Semi => "durable on the node's own and received by the others",
         Acknowledge::Async => "durable on the node's own",
     };
-    let components = |(node, volume): (usize, &Volume)| {
+    let components = |(node, volume): (NodeId, &Volume)| {
         let others = volume.components.iter().filter(|of| deployment.nodes[node] != of.host);
         let names: Vec<String> = others.map(|of| deployment.hosts[of.host].join("/")).collect();
-        format!("n{} on {}", node + 1, names.join(" and "))
+        format!("{node} on {}", names.join(" and "))
     };
-    let mirrors: Vec<String> = storage.volumes.iter().enumerate().map(components).collect();
+    let mirrors: Vec<String> = storage.volumes.numbered().map(components).collect();
     let mut text = format!(
         "Volumes have {} components, a sync is acknowledged when {acknowledged}; beside its own host: {}. {disks}",
         mirrored.components.len(),
@@ -109,8 +112,7 @@ fn volumes(deployment: &Deployment) -> String {
 
 /// What dies with one host.
 fn copies_on(deployment: &Deployment, shared: &Crowded) -> String {
-    let named =
-        |nodes: &[usize]| nodes.iter().map(|node| format!("n{}", node + 1)).collect::<Vec<_>>().join(" and ");
+    let named = |nodes: &[NodeId]| nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(" and ");
     let copies = shared.nodes.len() + shared.mirrors.len();
     let what = match shared.nodes.as_slice() {
         [] => format!("components of {}", named(&shared.mirrors)),
@@ -216,7 +218,7 @@ fn folded(paper: &Analysis, failures: &[&Failure]) -> Vec<String> {
 /// What kind of place fails, where no node and no copy of a volume is in it.
 fn idle_kind(deployment: &Deployment, failure: &Failure) -> Option<&'static str> {
     let Failure::Down(place) = failure else { return None };
-    let holds = |host: usize| deployment.hosts.get(host).is_some_and(|path| path.starts_with(place));
+    let holds = |host: HostId| deployment.hosts.get(host).is_some_and(|path| path.starts_with(place));
     let mut components = deployment.storage.volumes.iter().flat_map(|volume| &volume.components);
     let is_idle = nodes_in(deployment, place).is_empty() && !components.any(|of| holds(of.host));
     is_idle.then(|| deployment.kind(place))
@@ -230,8 +232,8 @@ fn lies_on(deployment: &Deployment, disk: &[String]) -> Vec<String> {
         let is_struck = of.disk == *name || storage.behind(name).contains(&of.disk);
         is_struck && deployment.hosts.get(of.host).is_some_and(|path| path.as_slice() == host)
     };
-    let nodes = (0..storage.volumes.len()).filter(|node| storage.volumes[*node].components.iter().any(here));
-    nodes.map(|node| format!("n{}", node + 1)).collect()
+    let nodes = storage.volumes.ids().filter(|node| storage.volumes[*node].components.iter().any(here));
+    nodes.map(|node| node.to_string()).collect()
 }
 
 fn some_of(all: &[String], most: usize) -> String {

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use history::{HostId, NodeId};
+
 use super::storage::{MirrorFacts, copies_apart, mirrored_storage, never_forced_behind, rebuild_waits};
 use super::{Judgement, Rule, judged};
 use crate::commit::Acknowledgements;
@@ -192,7 +194,7 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
 
 fn domains(facts: &LayoutFacts, length: impl Fn(&Path) -> usize) -> BTreeSet<Path> {
     let deployment = &facts.deployment;
-    let path = |host: &usize| deployment.hosts.get(*host);
+    let path = |host: &HostId| deployment.hosts.get(*host);
     deployment.nodes.iter().filter_map(path).map(|host| host[..length(host)].to_vec()).collect()
 }
 
@@ -232,8 +234,10 @@ fn three_data_centres(facts: &LayoutFacts) -> Judgement {
     let regions = domains(facts, |host| host.len().min(1));
     let across = match synchronous(facts) {
         Some((wanted, _)) => {
-            let leader = facts.deployment.host_of(0);
-            let beside = (1..facts.deployment.nodes.len())
+            let leader = facts.deployment.host_of(NodeId::FIRST);
+            let beside = facts
+                .deployment
+                .others()
                 .filter(|node| facts.deployment.host_of(*node).first() == leader.first())
                 .count();
             // With enough standbys beside the leader commits never wait for the other data centre.
@@ -255,7 +259,7 @@ fn three_data_centres(facts: &LayoutFacts) -> Judgement {
 
 fn one_node_per_host(facts: &LayoutFacts) -> Judgement {
     let nodes = &facts.deployment.nodes;
-    let mut count: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut count: BTreeMap<HostId, usize> = BTreeMap::new();
     for host in nodes {
         *count.entry(*host).or_default() += 1;
     }
@@ -293,11 +297,10 @@ fn acknowledged_elsewhere(facts: &LayoutFacts) -> Judgement {
         return Judgement::DoesNotApply;
     };
     let deployment = &facts.deployment;
-    let leader = deployment.host_of(0);
+    let leader = deployment.host_of(NodeId::FIRST);
     for length in (1..=leader.len()).rev() {
         let place = &leader[..length];
-        let beside =
-            (1..deployment.nodes.len()).filter(|node| deployment.host_of(*node).starts_with(place)).count();
+        let beside = deployment.others().filter(|node| deployment.host_of(*node).starts_with(place)).count();
         let elsewhere = deployment.nodes.len() - 1 - beside;
         if elsewhere > 0 && beside >= wanted {
             return Judgement::Departs(format!(
@@ -364,8 +367,8 @@ fn edge_carries_rebuild(facts: &LayoutFacts) -> Judgement {
     let mut passed = Vec::new();
     for edge in inner {
         let inside = |path: &[String]| path.starts_with(&edge.around);
-        let leader = inside(deployment.host_of(0));
-        let nodes = (1..deployment.nodes.len()).any(|node| inside(deployment.host_of(node)) != leader);
+        let leader = inside(deployment.host_of(NodeId::FIRST));
+        let nodes = deployment.others().any(|node| inside(deployment.host_of(node)) != leader);
         let clients = deployment.clients.iter().any(|client| inside(client) != leader);
         let rate = match edge.rate_bits_per_s as f64 {
             bits if bits >= 1e9 => format!("{} Gbit/s", bits / 1e9),

@@ -5,13 +5,15 @@
 //! Understandable Consensus Algorithm" (2014), sections 5.2 and 5.4; section 9.6 of Ongaro's dissertation for the vote
 //! before the vote, by which a leader that hears a majority stays.
 
-use super::ground::{Ground, Stand};
+use history::{HostId, NodeId};
+
+use super::ground::{Ground, Stands};
 use super::{Action, Data, Outcome, Service};
 use crate::commit::Acknowledgements;
 use crate::deployment::{Deployment, Takeover};
 
 /// The node that leads when the failures strike.
-const LEADER: usize = 0;
+const LEADER: NodeId = NodeId::FIRST;
 
 /// Nodes that must have a write before it is acknowledged, the leader among them.
 #[must_use]
@@ -36,8 +38,8 @@ pub(super) fn outcome(
     let data = at_once.data(copies);
     if takeover == Takeover::Restart && ground.any_lost() {
         let stands = ground.stands_after_restart();
-        let is_started = |node: usize| stay[node].is_none() && stands[node].is_some();
-        let action = if (0..stands.len()).any(is_started) { Action::Restarted } else { Action::None };
+        let is_started = |node: NodeId| stay[node].is_none() && stands[node].is_some();
+        let action = if stands.ids().any(is_started) { Action::Restarted } else { Action::None };
         let later = View { deployment, ground, stands: &stands };
         // Whoever came to lead meanwhile leads on.
         let leaders = if stay[LEADER].is_some() { later.leaders() } else { later.eligible() };
@@ -52,11 +54,11 @@ pub(super) fn outcome(
 struct View<'a> {
     deployment: &'a Deployment,
     ground: &'a Ground<'a>,
-    stands: &'a [Option<Stand>],
+    stands: &'a Stands,
 }
 
 impl View<'_> {
-    fn host(&self, node: usize) -> Option<usize> {
+    fn host(&self, node: NodeId) -> Option<HostId> {
         self.stands.get(node).copied().flatten().map(|stand| stand.host)
     }
 
@@ -64,30 +66,30 @@ impl View<'_> {
     /// components that lacked it. The worst is taken: as many as possible of those who had it have forgotten it or cannot
     /// vote.
     fn may_lack(&self, copies: usize) -> bool {
-        let is_stale = |node: usize| self.stands[node].is_some_and(|stand| stand.is_stale);
-        let wins_without = |candidate: usize| {
+        let is_stale = |node: NodeId| self.stands[node].is_some_and(|stand| stand.is_stale);
+        let wins_without = |candidate: NodeId| {
             let voters = self.heard_by(candidate);
             // Those who would remember, had they had it. The leader had it.
-            let remember: Vec<usize> = voters.iter().copied().filter(|node| !is_stale(*node)).collect();
+            let remember: Vec<NodeId> = voters.iter().copied().filter(|node| !is_stale(*node)).collect();
             let elsewhere = self.stands.len() - remember.len();
             let leader = usize::from(remember.contains(&LEADER));
             let holders = copies.saturating_sub(elsewhere).max(leader);
             let can_lack = is_stale(candidate) || (candidate != LEADER && holders < remember.len());
             can_lack && voters.len() >= holders + self.majority()
         };
-        (0..self.stands.len()).any(wins_without)
+        self.stands.ids().any(wins_without)
     }
 
     /// Nodes that a node hears, itself included; none when it has no power.
-    fn heard_by(&self, node: usize) -> Vec<usize> {
+    fn heard_by(&self, node: NodeId) -> Vec<NodeId> {
         let Some(here) = self.host(node) else { return Vec::new() };
         let hosts = &self.deployment.hosts;
-        let hears = |other: &usize| {
+        let hears = |other: &NodeId| {
             self.host(*other).is_some_and(|there| {
                 *other == node || self.ground.hear_each_other(&hosts[here], &hosts[there])
             })
         };
-        (0..self.stands.len()).filter(hears).collect()
+        self.stands.ids().filter(hears).collect()
     }
 
     fn majority(&self) -> usize {
@@ -95,24 +97,24 @@ impl View<'_> {
     }
 
     /// Nodes that a majority could elect.
-    fn eligible(&self) -> Vec<usize> {
-        (0..self.stands.len()).filter(|node| self.heard_by(*node).len() >= self.majority()).collect()
+    fn eligible(&self) -> Vec<NodeId> {
+        self.stands.ids().filter(|node| self.heard_by(*node).len() >= self.majority()).collect()
     }
 
     /// Nodes of which one leads: the leader while it hears a majority, else any that could be elected.
-    fn leaders(&self) -> Vec<usize> {
+    fn leaders(&self) -> Vec<NodeId> {
         let eligible = self.eligible();
         if eligible.contains(&LEADER) { vec![LEADER] } else { eligible }
     }
 
-    fn service(&self, leaders: &[usize], copies: usize) -> Service {
-        let serves = |client: &Vec<String>, leader: usize| {
+    fn service(&self, leaders: &[NodeId], copies: usize) -> Service {
+        let serves = |client: &Vec<String>, leader: NodeId| {
             let place = self.host(leader);
             let reached =
                 place.is_some_and(|host| self.ground.hear_each_other(client, &self.deployment.hosts[host]));
             reached && self.heard_by(leader).len() >= copies
         };
-        let every_client = |leader: &usize| {
+        let every_client = |leader: &NodeId| {
             let clients = &self.deployment.clients;
             !clients.is_empty() && clients.iter().all(|client| serves(client, *leader))
         };
@@ -124,7 +126,7 @@ impl View<'_> {
     }
 
     fn data(&self, copies: usize) -> Data {
-        let others_lost = (1..self.stands.len()).filter(|node| !self.ground.keeps(*node)).count();
+        let others_lost = self.stands.ids().skip(1).filter(|node| !self.ground.keeps(*node)).count();
         if !self.eligible().contains(&LEADER) && self.may_lack(copies) {
             Data::MayBeLost
         } else if self.ground.keeps(LEADER) || others_lost + 1 < copies {

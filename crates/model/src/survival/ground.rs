@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use history::{HostId, NodeId, PerNode};
+
 use super::Failure;
 use crate::deployment::{Deployment, Path};
 use crate::storage::{Acknowledge, Component, Promotion, Volume};
@@ -17,7 +19,7 @@ pub(super) struct Ground<'a> {
     /// Places without power.
     down: Vec<&'a Path>,
     /// Capacity disks that refuse, by host.
-    refusing: BTreeSet<(usize, &'a str)>,
+    refusing: BTreeSet<(HostId, &'a str)>,
     cuts: Vec<(&'a Path, &'a Path)>,
     isolated: Vec<&'a Path>,
     /// Hosts whose databases do not answer.
@@ -37,10 +39,13 @@ enum Left {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stand {
     /// Its host.
-    pub(super) host: usize,
+    pub(super) host: HostId,
     /// Whether it was started from a component that may lack what was acknowledged last.
     pub(super) is_stale: bool,
 }
+
+/// Where each node runs; nothing for one that does not.
+pub(super) type Stands = PerNode<Option<Stand>>;
 
 impl<'a> Ground<'a> {
     pub(super) fn after(deployment: &'a Deployment, failures: &'a [Failure]) -> Ground<'a> {
@@ -81,24 +86,24 @@ impl<'a> Ground<'a> {
         !self.refusing.is_empty() && self.refusing.contains(&(component.host, component.disk.as_str()))
     }
 
-    fn host_is_on(&self, host: usize) -> bool {
+    fn host_is_on(&self, host: HostId) -> bool {
         let path = self.deployment.hosts.get(host);
         path.is_some_and(|path| !self.down.iter().any(|place| path.starts_with(place)))
     }
 
     /// Whether the host that a node ran on has lost its power.
-    pub(super) fn has_no_power(&self, node: usize) -> bool {
+    pub(super) fn has_no_power(&self, node: NodeId) -> bool {
         self.deployment.nodes.get(node).is_none_or(|host| !self.host_is_on(*host))
     }
 
     /// Whether a node's database still runs where it was, and answers.
-    fn runs_on(&self, node: usize) -> bool {
+    fn runs_on(&self, node: NodeId) -> bool {
         self.may_run_on(node) && !self.silent.iter().any(|host| *host == self.deployment.host_of(node))
     }
 
     /// Whether nothing keeps a node's database from running where it was: its host is on, the disk under it answers, and where that is
     /// another host's, it is reached. A disk that refuses ends the database, unless service moves to another component.
-    fn may_run_on(&self, node: usize) -> bool {
+    fn may_run_on(&self, node: NodeId) -> bool {
         let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
         let served = self.deployment.storage.volume(node).is_none_or(|volume| {
             let serving = volume.serving(host);
@@ -115,7 +120,7 @@ impl<'a> Ground<'a> {
 
     /// Whether service moves to a component while the node runs, because the disk under the one that serves refuses: every
     /// change that was made there is handed over first, whatever is acknowledged when.
-    fn takes_over(&self, volume: &Volume, node_on: usize, component: &Component) -> bool {
+    fn takes_over(&self, volume: &Volume, node_on: HostId, component: &Component) -> bool {
         let Some(serving) = volume.serving(node_on) else { return false };
         let is_asked = self.refuses(serving)
             && self.host_is_on(serving.host)
@@ -130,7 +135,7 @@ impl<'a> Ground<'a> {
 
     /// Whether the platform takes a node for lost, and what it has left behind: its host has no power, or that which its
     /// volume was served from, or the way between the two is cut.
-    fn left(&self, node: usize) -> Option<Left> {
+    fn left(&self, node: NodeId) -> Option<Left> {
         let host = self.deployment.nodes[node];
         let volume = self.deployment.storage.volume(node).filter(|volume| volume.fails_with_host);
         let serving = volume.and_then(|volume| volume.serving(host));
@@ -140,25 +145,25 @@ impl<'a> Ground<'a> {
         serving.is_some_and(|of| !self.reaches(host, of)).then_some(Left::Volume)
     }
 
-    fn is_lost(&self, node: usize) -> bool {
+    fn is_lost(&self, node: NodeId) -> bool {
         self.left(node).is_some()
     }
 
-    fn reaches(&self, host: usize, component: &Component) -> bool {
+    fn reaches(&self, host: HostId, component: &Component) -> bool {
         let hosts = &self.deployment.hosts;
         host == component.host || self.hear_each_other(&hosts[host], &hosts[component.host])
     }
 
     /// Where each node runs, before the platform does anything.
-    pub(super) fn stands(&self) -> Vec<Option<Stand>> {
-        let of = |(node, host): (usize, &usize)| {
+    pub(super) fn stands(&self) -> Stands {
+        let of = |(node, host): (NodeId, &HostId)| {
             self.runs_on(node).then_some(Stand { host: *host, is_stale: false })
         };
-        self.deployment.nodes.iter().enumerate().map(of).collect()
+        self.deployment.nodes.numbered().map(of).collect()
     }
 
     /// Whether all that a node had is on a sound disk of a host that is on, whether or not the node runs.
-    pub(super) fn keeps(&self, node: usize) -> bool {
+    pub(super) fn keeps(&self, node: NodeId) -> bool {
         let Some(host) = self.deployment.nodes.get(node).copied() else { return false };
         let volume = self.deployment.storage.volume(node).filter(|volume| volume.fails_with_host);
         let has_all = |volume: &Volume| volume.components.iter().any(|of| self.is_current(volume, host, of));
@@ -166,7 +171,7 @@ impl<'a> Ground<'a> {
     }
 
     /// Whether a component has what was acknowledged to a node on a host, and can be used.
-    fn is_current(&self, volume: &Volume, node_on: usize, component: &Component) -> bool {
+    fn is_current(&self, volume: &Volume, node_on: HostId, component: &Component) -> bool {
         let Some(serving) = volume.serving(node_on) else { return false };
         let told = || volume.acknowledge != Acknowledge::Async && self.reaches(serving.host, component);
         self.is_usable(component)
@@ -179,15 +184,15 @@ impl<'a> Ground<'a> {
 
     /// Where each node runs once every one that was lost has started again. `None` for a node that finds no host, or whose
     /// disk refuses.
-    pub(super) fn stands_after_restart(&self) -> Vec<Option<Stand>> {
+    pub(super) fn stands_after_restart(&self) -> Stands {
         let mut stands = self.stands();
-        for (node, home) in self.deployment.nodes.iter().copied().enumerate() {
+        for (node, home) in self.deployment.nodes.numbered() {
             let Some(left) = self.left(node) else { continue };
-            let stand = |host: usize| Stand { host, is_stale: false };
+            let stand = |host: HostId| Stand { host, is_stale: false };
             stands[node] = match self.deployment.storage.volume(node) {
-                Some(volume) if volume.fails_with_host => self.opened(&stands, volume, (node, home), left),
+                Some(volume) if volume.fails_with_host => self.opened(&stands, volume, (node, *home), left),
                 Some(volume) if self.refuses(&volume.components[0]) => None,
-                _ => self.nearest(&stands, (node, home), &|_| true).first().copied().map(stand),
+                _ => self.nearest(&stands, (node, *home), &|_| true).first().copied().map(stand),
             };
         }
         stands
@@ -198,17 +203,17 @@ impl<'a> Ground<'a> {
     /// promoted only where nothing that is up to date can be had from anywhere.
     fn opened(
         &self,
-        stands: &[Option<Stand>],
+        stands: &Stands,
         volume: &Volume,
-        (node, home): (usize, usize),
+        (node, home): (NodeId, HostId),
         left: Left,
     ) -> Option<Stand> {
         let is_current = |of: &&Component| self.is_current(volume, home, of);
         let usable = volume.components.iter().filter(|of| self.is_usable(of));
         let (current, lagging): (Vec<&Component>, Vec<&Component>) = usable.partition(is_current);
         let lagging = if volume.promotion == Promotion::Forced { lagging } else { Vec::new() };
-        let for_storage = |host: usize| self.deployment.storage.for_storage.contains(&host);
-        let on = |group: &[&Component], storage: bool| -> Vec<usize> {
+        let for_storage = |host: HostId| self.deployment.storage.for_storage.contains(&host);
+        let on = |group: &[&Component], storage: bool| -> Vec<HostId> {
             group.iter().map(|of| of.host).filter(|host| for_storage(*host) == storage).collect()
         };
         let first = match left {
@@ -219,7 +224,7 @@ impl<'a> Ground<'a> {
         let hosts = [first, on(&lagging, false), bare, on(&current, true), on(&lagging, true)].concat();
         // Served by its own where that is as good as any.
         let served = |group: &[&Component], is_stale: bool| {
-            let reached = |host: &&usize| group.iter().any(|component| self.reaches(**host, component));
+            let reached = |host: &&HostId| group.iter().any(|component| self.reaches(**host, component));
             hosts.iter().find(reached).map(|host| Stand { host: *host, is_stale })
         };
         served(&current, false).or_else(|| served(&lagging, true))
@@ -228,35 +233,35 @@ impl<'a> Ground<'a> {
     /// Hosts with power: those with the fewest nodes first, and of those the nearest to where the node was.
     fn nearest(
         &self,
-        stands: &[Option<Stand>],
-        (node, home): (usize, usize),
-        may: &dyn Fn(usize) -> bool,
-    ) -> Vec<usize> {
+        stands: &Stands,
+        (node, home): (NodeId, HostId),
+        may: &dyn Fn(HostId) -> bool,
+    ) -> Vec<HostId> {
         let hosts = &self.deployment.hosts;
-        let shared = |host: usize| {
+        let shared = |host: HostId| {
             let pair = hosts[host].iter().zip(&hosts[home]);
             pair.take_while(|(here, there)| here == there).count()
         };
         // A machine whose database has ended takes its place all the same.
-        let is_there = |other: usize, host: usize| {
+        let is_there = |other: NodeId, host: HostId| {
             let stays = !self.is_lost(other) && self.deployment.nodes[other] == host;
             other != node && (stays || stands[other].is_some_and(|stand| stand.host == host))
         };
-        let nodes_on = |host: usize| (0..stands.len()).filter(|other| is_there(*other, host)).count();
-        let mut found: Vec<usize> =
-            (0..hosts.len()).filter(|host| self.host_is_on(*host) && may(*host)).collect();
+        let nodes_on = |host: HostId| stands.ids().filter(|other| is_there(*other, host)).count();
+        let mut found: Vec<HostId> =
+            hosts.ids().filter(|host| self.host_is_on(*host) && may(*host)).collect();
         found.sort_by_key(|host| (nodes_on(*host), Reverse(shared(*host)), *host));
         found
     }
 
     /// Whether a node was lost, so that the platform may start it elsewhere.
     pub(super) fn any_lost(&self) -> bool {
-        (0..self.deployment.nodes.len()).any(|node| self.is_lost(node))
+        self.deployment.nodes.ids().any(|node| self.is_lost(node))
     }
 }
 
-fn host_and_disk<'a>(deployment: &Deployment, path: &'a Path) -> Option<(usize, &'a String)> {
+fn host_and_disk<'a>(deployment: &Deployment, path: &'a Path) -> Option<(HostId, &'a String)> {
     let (disk, host) = path.split_last()?;
-    let host = deployment.hosts.iter().position(|path| path.as_slice() == host)?;
+    let host = deployment.hosts.find(|path| path.as_slice() == host)?;
     Some((host, disk))
 }

@@ -7,14 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use super::ground::{Ground, Stand};
+use history::NodeId;
+
+use super::ground::{Ground, Stands};
 use super::{Action, Data, Outcome, Service};
 use crate::deployment::{Deployment, Level, Quorum};
 
 pub(super) fn outcome(
     deployment: &Deployment,
     ground: &Ground<'_>,
-    groups: &[Vec<usize>],
+    groups: &[Vec<NodeId>],
     (quorums, synced): (&[Quorum], bool),
 ) -> Outcome {
     let view = View { deployment, ground, stands: ground.stands() };
@@ -31,26 +33,26 @@ pub(super) fn outcome(
 struct View<'a> {
     deployment: &'a Deployment,
     ground: &'a Ground<'a>,
-    stands: Vec<Option<Stand>>,
+    stands: Stands,
 }
 
 impl View<'_> {
-    fn on(&self, node: usize) -> bool {
+    fn on(&self, node: NodeId) -> bool {
         self.stands.get(node).is_some_and(Option::is_some)
     }
 
-    fn hears(&self, one: usize, other: usize) -> bool {
+    fn hears(&self, one: NodeId, other: NodeId) -> bool {
         self.ground.hear_each_other(self.deployment.host_of(one), self.deployment.host_of(other))
     }
 
-    fn reaches(&self, client: &[String], node: usize) -> bool {
+    fn reaches(&self, client: &[String], node: NodeId) -> bool {
         self.ground.hear_each_other(client, self.deployment.host_of(node))
     }
 
     /// Whoever acknowledged, one of them is left: unless so many failed that they may have been all. Where a write is
     /// acknowledged before it is synced, they come back without it if all of them lose their power at once.
-    fn data(&self, group: &[usize], quorum: Quorum, synced: bool) -> Data {
-        let of_group = |failed: &dyn Fn(usize) -> bool| -> Vec<usize> {
+    fn data(&self, group: &[NodeId], quorum: Quorum, synced: bool) -> Data {
+        let of_group = |failed: &dyn Fn(NodeId) -> bool| -> Vec<NodeId> {
             group.iter().copied().filter(|node| failed(*node)).collect()
         };
         if !synced && self.may_be_all(&of_group(&|node| self.ground.has_no_power(node)), group, quorum) {
@@ -63,7 +65,7 @@ impl View<'_> {
     }
 
     /// Whether these nodes of a group may be all that acknowledged a write.
-    fn may_be_all(&self, nodes: &[usize], group: &[usize], quorum: Quorum) -> bool {
+    fn may_be_all(&self, nodes: &[NodeId], group: &[NodeId], quorum: Quorum) -> bool {
         match quorum {
             Quorum::Majority => Level::Quorum.is_met(&self.by_region(nodes), &self.by_region(group), None),
             Quorum::Counted { write, .. } => self.deployment.clients.iter().any(|client| {
@@ -74,7 +76,7 @@ impl View<'_> {
     }
 
     /// How many of these nodes stand in each region.
-    fn by_region(&self, nodes: &[usize]) -> BTreeMap<&str, usize> {
+    fn by_region(&self, nodes: &[NodeId]) -> BTreeMap<&str, usize> {
         let mut count = BTreeMap::new();
         for region in nodes.iter().filter_map(|node| self.deployment.host_of(*node).first()) {
             *count.entry(region.as_str()).or_default() += 1;
@@ -83,20 +85,20 @@ impl View<'_> {
     }
 
     /// Whether these of a group's nodes are enough for a level, asked by a coordinator.
-    fn meets(&self, level: Level, nodes: &[usize], group: &[usize], coordinator: usize) -> bool {
+    fn meets(&self, level: Level, nodes: &[NodeId], group: &[NodeId], coordinator: NodeId) -> bool {
         let local = self.deployment.host_of(coordinator).first().map(String::as_str);
         level.is_met(&self.by_region(nodes), &self.by_region(group), local)
     }
 
     /// Nodes that a client may ask at a level: those of its own region where the level is local, if there are any at all.
-    fn coordinators(&self, client: &[String], level: Level, may: impl Fn(usize) -> bool) -> Vec<usize> {
-        let all = 0..self.deployment.nodes.len();
-        let is_local = |node: &usize| self.deployment.host_of(*node).first() == client.first();
+    fn coordinators(&self, client: &[String], level: Level, may: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+        let all = self.deployment.nodes.ids();
+        let is_local = |node: &NodeId| self.deployment.host_of(*node).first() == client.first();
         let own_only = level.is_local() && all.clone().any(|node| is_local(&node));
         all.filter(|node| (!own_only || is_local(node)) && may(*node)).collect()
     }
 
-    fn service(&self, group: &[usize], quorum: Quorum) -> Service {
+    fn service(&self, group: &[NodeId], quorum: Quorum) -> Service {
         let one_client = |client: &Vec<String>| match quorum {
             Quorum::Majority => self.by_majority(client, group),
             Quorum::Counted { read, write } => {
@@ -113,26 +115,26 @@ impl View<'_> {
 
     /// A leader must hear a majority, itself included, and the client must reach somebody who reaches the leader: any
     /// node forwards.
-    fn by_majority(&self, client: &[String], group: &[usize]) -> Service {
+    fn by_majority(&self, client: &[String], group: &[NodeId]) -> Service {
         let majority = group.len() / 2 + 1;
-        let leads = |leader: &&usize| {
+        let leads = |leader: &&NodeId| {
             self.on(**leader)
                 && group.iter().filter(|node| self.on(**node) && self.hears(**leader, **node)).count()
                     >= majority
         };
         let mut gateways =
-            (0..self.deployment.nodes.len()).filter(|node| self.on(*node) && self.reaches(client, *node));
-        let leaders: Vec<usize> = group.iter().filter(leads).copied().collect();
+            self.deployment.nodes.ids().filter(|node| self.on(*node) && self.reaches(client, *node));
+        let leaders: Vec<NodeId> = group.iter().filter(leads).copied().collect();
         let served = gateways.any(|gateway| leaders.iter().any(|leader| self.hears(gateway, *leader)));
         if served { Service::ReadsAndWrites } else { Service::Unavailable }
     }
 
     /// Any node that the client reaches coordinates.
-    fn by_count(&self, client: &[String], group: &[usize], level: Level) -> bool {
-        let reached = |node: usize| self.on(node) && self.reaches(client, node);
-        let served = |coordinator: &usize| {
-            let heard = |node: &usize| self.on(*node) && self.hears(*coordinator, *node);
-            let heard: Vec<usize> = group.iter().copied().filter(heard).collect();
+    fn by_count(&self, client: &[String], group: &[NodeId], level: Level) -> bool {
+        let reached = |node: NodeId| self.on(node) && self.reaches(client, node);
+        let served = |coordinator: &NodeId| {
+            let heard = |node: &NodeId| self.on(*node) && self.hears(*coordinator, *node);
+            let heard: Vec<NodeId> = group.iter().copied().filter(heard).collect();
             self.meets(level, &heard, group, *coordinator)
         };
         self.coordinators(client, level, reached).iter().any(served)

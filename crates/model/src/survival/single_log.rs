@@ -4,12 +4,14 @@
 //! for ever if need be, and reads go on. A promoted standby waits for no more than are there to answer: that is what
 //! this project's engine sets.
 
-use super::ground::{Ground, Stand};
+use history::{HostId, NodeId};
+
+use super::ground::{Ground, Stands};
 use super::{Action, Data, Outcome, Service};
 use crate::commit::Acknowledgements;
 use crate::deployment::{Deployment, Takeover};
 
-const LEADER: usize = 0;
+const LEADER: NodeId = NodeId::FIRST;
 
 /// Acknowledgements that a commit waits for when so many standbys could give them.
 fn wanted(acknowledgements: Acknowledgements, standbys: usize) -> usize {
@@ -29,7 +31,7 @@ pub(super) fn outcome(
     let count = deployment.nodes.len();
     let stay = ground.stands();
     let wanted_before = wanted(acknowledgements, count.saturating_sub(1));
-    let lost = |lives: &dyn Fn(usize) -> bool| (1..count).filter(|node| !lives(*node)).count();
+    let lost = |lives: &dyn Fn(NodeId) -> bool| deployment.others().filter(|node| !lives(*node)).count();
     // Whoever acknowledged, one of them is left: unless as many standbys failed as a commit waited for.
     let kept = ground.keeps(LEADER) || lost(&|node| ground.keeps(node)) < wanted_before;
     let data = if kept { Data::Kept } else { Data::OnFailedOnly };
@@ -38,9 +40,12 @@ pub(super) fn outcome(
     match takeover {
         Takeover::Restart if ground.any_lost() => {
             let stands = ground.stands_after_restart();
-            let is_started = |node: &usize| stay[*node].is_none() && stands[*node].is_some();
-            let action =
-                if (0..count).any(|node| is_started(&node)) { Action::Restarted } else { Action::None };
+            let is_started = |node: &NodeId| stay[*node].is_none() && stands[*node].is_some();
+            let action = if deployment.nodes.ids().any(|node| is_started(&node)) {
+                Action::Restarted
+            } else {
+                Action::None
+            };
             // What a leader has lost its standbys may have: they cannot follow it, and acknowledge nothing.
             let is_behind = stands[LEADER].is_some_and(|stand| stand.is_stale);
             let service = if is_behind && wanted_before > 0 {
@@ -53,7 +58,7 @@ pub(super) fn outcome(
         Takeover::Promote if !leader_runs && stay.iter().any(Option::is_some) => {
             let on = stay.iter().flatten().count();
             let wanted_after = wanted(acknowledgements, on - 1).min(wanted_before);
-            let candidates = (0..count).filter(|node| stay[*node].is_some());
+            let candidates = deployment.nodes.ids().filter(|node| stay[*node].is_some());
             let worst = candidates.map(|leader| view.service(&stay, Some(leader), wanted_after)).min();
             // A mirror of the lost leader helps nobody: the platform goes on without it.
             let promoted_has_all = lost(&|node| stay[node].is_some()) < wanted_before;
@@ -76,15 +81,15 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn path(&self, host: usize) -> &[String] {
+    fn path(&self, host: HostId) -> &[String] {
         &self.deployment.hosts[host]
     }
 
     /// What clients get with these nodes running, one of them, or none, leading and waiting for so many standbys.
-    fn service(&self, stands: &[Option<Stand>], leader: Option<usize>, wanted: usize) -> Service {
+    fn service(&self, stands: &Stands, leader: Option<NodeId>, wanted: usize) -> Service {
         let place = leader.and_then(|leader| stands.get(leader).copied().flatten());
         let writes = place.map(|stand| stand.host).filter(|place| {
-            let standbys = stands.iter().enumerate().filter(|(node, _)| Some(*node) != leader);
+            let standbys = stands.numbered().filter(|(node, _)| Some(*node) != leader);
             let heard = standbys.filter(|(_, stand)| {
                 stand.is_some_and(|stand| {
                     self.ground.hear_each_other(self.path(*place), self.path(stand.host))
@@ -93,7 +98,7 @@ impl View<'_> {
             heard.count() >= wanted
         });
         let one_client = |client: &Vec<String>| {
-            let reaches = |host: usize| self.ground.hear_each_other(client, self.path(host));
+            let reaches = |host: HostId| self.ground.hear_each_other(client, self.path(host));
             if writes.is_some_and(reaches) {
                 Service::ReadsAndWrites
             } else if stands.iter().flatten().any(|stand| reaches(stand.host)) {

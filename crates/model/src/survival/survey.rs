@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use history::HostId;
+
 use super::{Data, Failure, Outcome, Service, outcome};
 use crate::deployment::{Deployment, Path};
 
@@ -49,7 +51,7 @@ pub fn failures(deployment: &Deployment, links: &[(Path, Path)], edges: &[Path])
 
 /// Disks that hold something, then the groups they are in.
 fn disks(deployment: &Deployment) -> impl Iterator<Item = Failure> {
-    let of_host = |host: usize, disk: &str| {
+    let of_host = |host: HostId, disk: &str| {
         let mut path = deployment.hosts.get(host).cloned().unwrap_or_default();
         path.push(disk.to_owned());
         path
@@ -196,7 +198,7 @@ mod tests {
             hosts: (0..hosts)
                 .map(|host| ["r", "z", &format!("h{host}")].map(str::to_owned).to_vec())
                 .collect(),
-            nodes: vec![0, 1, 2],
+            nodes: (0..3).map(HostId::new).collect(),
             clients: Vec::new(),
             rules: Rules::SingleLog { acknowledgements: Acknowledgements::None, takeover: Takeover::None },
             storage: Default::default(),

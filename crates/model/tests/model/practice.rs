@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use history::HostId;
 use model::deployment::{Deployment, Path, Rules, Takeover};
 use model::practice::{
     DiskFacts, EdgeFacts, Judgement, LAYOUT_RULES, LayoutFacts, MACHINE_RULES, MachineFacts, MirrorFacts,
@@ -24,12 +25,13 @@ fn layout(site: &str, acknowledgements: Acknowledgements, takeover: Takeover) ->
     let mut nodes = Vec::new();
     let mut hosts: Vec<Path> = Vec::new();
     for (number, host) in site.split_whitespace().enumerate() {
-        nodes.extend(vec![number; host.matches('*').count()]);
+        nodes.extend(vec![HostId::new(number); host.matches('*').count()]);
         hosts.push(path(host.trim_end_matches('*')));
     }
     let clients = vec![path("dc1/clients")];
     let rules = Rules::SingleLog { acknowledgements, takeover };
-    let deployment = Deployment { hosts, nodes, clients, rules, storage: Storage::default() };
+    let deployment =
+        Deployment { hosts: hosts.into(), nodes: nodes.into(), clients, rules, storage: Storage::default() };
     let known_settings = ["fsync", "full_page_writes", "synchronous_commit", "autovacuum"];
     LayoutFacts {
         deployment,
@@ -47,7 +49,7 @@ fn layout(site: &str, acknowledgements: Acknowledgements, takeover: Takeover) ->
 fn mirrored(others: [usize; 2], acknowledge: Acknowledge, promotion: Promotion) -> LayoutFacts {
     let mut facts =
         layout("dc1/a/h1* dc1/a/h2* dc1/a/h3 dc1/a/h4", Acknowledgements::Any(1), Takeover::Restart);
-    let on = |host| Component { host, disk: "d1".to_owned() };
+    let on = |host| Component { host: HostId::new(host), disk: "d1".to_owned() };
     let volume = |(node, other): (usize, &usize)| Volume {
         components: vec![on(node), on(*other)],
         served_from: None,

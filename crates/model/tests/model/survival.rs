@@ -1,5 +1,6 @@
 //! Survival by the rules, case by case. The same against brute force is in `survival_by_enumeration`.
 
+use history::{HostId, NodeId, PerHost, PerNode};
 use model::Acknowledgements;
 use model::crowded;
 use model::deployment::{Deployment, Level, Path, Quorum, Rules, Takeover};
@@ -10,13 +11,17 @@ fn path(text: &str) -> Path {
     text.split('/').map(str::to_owned).collect()
 }
 
+fn nodes(numbers: &[usize]) -> Vec<NodeId> {
+    numbers.iter().copied().map(NodeId::new).collect()
+}
+
 /// `x/a/h1*` holds a node; the first so marked leads. Clients stand in the region of the leader.
 fn deployment(site: &str, rules: Rules) -> Deployment {
-    let marked: Vec<(Path, bool)> =
-        site.split_whitespace().map(|host| (path(host.trim_end_matches('*')), host.ends_with('*'))).collect();
-    let nodes: Vec<usize> = (0..marked.len()).filter(|host| marked[*host].1).collect();
-    let hosts: Vec<Path> = marked.into_iter().map(|(host, _)| host).collect();
-    let clients = vec![vec![hosts[nodes[0]][0].clone(), "clients".to_owned()]];
+    let marked = site.split_whitespace().map(|host| (path(host.trim_end_matches('*')), host.ends_with('*')));
+    let marked: PerHost<(Path, bool)> = marked.collect();
+    let nodes: PerNode<HostId> = marked.ids().filter(|host| marked[*host].1).collect();
+    let hosts: PerHost<Path> = marked.into_iter().map(|(host, _)| host).collect();
+    let clients = vec![vec![hosts[nodes[NodeId::FIRST]][0].clone(), "clients".to_owned()]];
     Deployment { hosts, nodes, clients, rules, storage: Storage::default() }
 }
 
@@ -38,7 +43,7 @@ fn mirrored(
     acknowledge: Acknowledge,
     promotion: Promotion,
 ) -> Deployment {
-    let on = |host: &usize| Component { host: *host, disk: "d1".to_owned() };
+    let on = |host: &usize| Component { host: HostId::new(*host), disk: "d1".to_owned() };
     let volume = |hosts: &&[usize]| Volume {
         components: hosts.iter().map(on).collect(),
         served_from: None,
@@ -110,7 +115,8 @@ fn two_data_centres_stop_with_either_the_link_or_the_second() {
 
 #[test]
 fn raft_serves_while_a_majority_hears_each_other_and_keeps_what_a_majority_had() {
-    let rules = Rules::Groups { groups: vec![vec![0, 1, 2]], quorums: vec![Quorum::Majority], synced: true };
+    let rules =
+        Rules::Groups { groups: vec![nodes(&[0, 1, 2])], quorums: vec![Quorum::Majority], synced: true };
     let raft = deployment("dc1/a/h1* dc2/a/h1* dc3/a/h1*", rules);
     check(&raft, &["dc2"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&raft, &["dc2", "dc3"], Service::Unavailable, Data::OnFailedOnly, Action::None);
@@ -151,7 +157,7 @@ fn a_leader_that_acknowledges_alone_may_lose_what_its_successor_never_had() {
 #[test]
 fn cassandra_with_a_replica_in_each_rack_outlives_a_rack_at_quorum_and_not_at_all() {
     let site = "x/a/r1/h1* x/a/r1/h2* x/a/r2/h1* x/a/r2/h2* x/a/r3/h1* x/a/r3/h2*";
-    let groups = Deployment::one_replica_in_each(&[vec![0, 1], vec![2, 3], vec![4, 5]]);
+    let groups = Deployment::one_replica_in_each(&[nodes(&[0, 1]), nodes(&[2, 3]), nodes(&[4, 5])]);
     assert_eq!(groups.len(), 8);
     let rules = |read, write| {
         let quorums = vec![Quorum::Counted { read, write }];
@@ -172,7 +178,7 @@ fn what_is_acknowledged_before_it_is_synced_may_be_lost_when_all_that_acknowledg
     let site = deployment(
         "x/a/r1/h1* x/a/r2/h1* x/a/r3/h1*",
         Rules::Groups {
-            groups: vec![vec![0, 1, 2]],
+            groups: vec![nodes(&[0, 1, 2])],
             quorums: vec![Quorum::Counted { read: Level::Quorum, write: Level::Quorum }],
             synced: false,
         },
@@ -187,7 +193,7 @@ fn the_worst_of_several_ways_to_ask_is_told() {
     let quorums = vec![level(Level::One), level(Level::All)];
     let site = deployment(
         "x/a/r1/h1* x/a/r2/h1* x/a/r3/h1*",
-        Rules::Groups { groups: vec![vec![0, 1, 2]], quorums, synced: true },
+        Rules::Groups { groups: vec![nodes(&[0, 1, 2])], quorums, synced: true },
     );
     // At ALL nothing is served, and at ONE the node that is lost may have been the only one that acknowledged.
     check(&site, &["x/a/r1"], Service::Unavailable, Data::OnFailedOnly, Action::None);
@@ -209,9 +215,9 @@ fn places_that_are_the_same_hosts_are_one_failure_and_contained_ones_no_pair() {
 #[test]
 fn local_levels_ask_the_clients_own_region_and_each_quorum_asks_every_one() {
     let site = "x/a/r1/h* x/a/r2/h* x/a/r3/h* y/a/r1/h* y/a/r2/h* y/a/r3/h*";
-    let racks = |first: usize| vec![vec![first], vec![first + 1], vec![first + 2]];
+    let racks = |first: usize| vec![nodes(&[first]), nodes(&[first + 1]), nodes(&[first + 2])];
     let groups = Deployment::replicas_in_regions(&[(racks(0), 3), (racks(3), 3)]);
-    assert_eq!(groups, [vec![0, 1, 2, 3, 4, 5]]);
+    assert_eq!(groups, [nodes(&[0, 1, 2, 3, 4, 5])]);
     let at = |level| {
         let quorums = vec![Quorum::Counted { read: level, write: level }];
         deployment(site, Rules::Groups { groups: groups.clone(), quorums, synced: true })
@@ -232,9 +238,10 @@ fn local_levels_ask_the_clients_own_region_and_each_quorum_asks_every_one() {
 
 #[test]
 fn replicas_in_regions_are_kept_apart_by_racks_while_there_are_enough() {
-    let racks = vec![vec![0, 1], vec![2], vec![3]];
-    let groups = Deployment::replicas_in_regions(&[(racks, 2), (vec![vec![4, 5]], 2)]);
-    let expected = [vec![0, 2, 4, 5], vec![1, 2, 4, 5], vec![0, 3, 4, 5], vec![1, 3, 4, 5], vec![2, 3, 4, 5]];
+    let racks = vec![nodes(&[0, 1]), nodes(&[2]), nodes(&[3])];
+    let groups = Deployment::replicas_in_regions(&[(racks, 2), (vec![nodes(&[4, 5])], 2)]);
+    let expected =
+        [[0, 2, 4, 5], [1, 2, 4, 5], [0, 3, 4, 5], [1, 3, 4, 5], [2, 3, 4, 5]].map(|group| nodes(&group));
     assert_eq!(groups, expected);
 }
 
@@ -276,7 +283,7 @@ fn a_disk_that_fails_ends_the_database_on_it_unless_another_component_takes_over
     check(&restart, &["!x/a/h2/d1", "!x/a/h3/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     check(&restart, &["x/a/h1", "!x/a/h2/d1"], Service::ReadsOnly, Data::Kept, Action::None);
     let mut moved = mirrored(on(Takeover::Restart), pair, Acknowledge::Sync, Promotion::UpToDate);
-    moved.storage.volumes[0].served_from = Some(1);
+    moved.storage.volumes[NodeId::FIRST].served_from = Some(HostId::new(1));
     check(&moved, &["!x/a/h2/d1", "x/a/h1 - x/a/h2"], Service::ReadsOnly, Data::Kept, Action::None);
     check(&moved, &["!x/a/h1/d1"], Service::ReadsAndWrites, Data::Kept, Action::None);
     let promote = mirrored(on(Takeover::Promote), pair, Acknowledge::Sync, Promotion::UpToDate);
@@ -284,7 +291,7 @@ fn a_disk_that_fails_ends_the_database_on_it_unless_another_component_takes_over
     check(&promote, &["!x/a/h1/d1", "!x/a/h2/d1"], Service::ReadsAndWrites, Data::Kept, Action::Promoted);
     let mut alone =
         mirrored(on(Takeover::Restart), &[&[0], &[1], &[2]], Acknowledge::Sync, Promotion::UpToDate);
-    alone.storage.volumes = (0..3).map(|host| Volume::alone(host, "d1")).collect();
+    alone.storage.volumes = (0..3).map(|host| Volume::alone(HostId::new(host), "d1")).collect();
     check(&alone, &["!x/a/h1/d1", "!x/a/h2/d1"], Service::ReadsOnly, Data::OnFailedOnly, Action::None);
     check(&alone, &["x/a/h1", "!x/a/h1/d1"], Service::ReadsOnly, Data::Kept, Action::None);
     check(&alone, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
@@ -340,7 +347,7 @@ fn a_host_with_a_replica_and_the_mirror_of_another_is_named() {
     let site =
         mirrored(deployment("x/a/h1* x/a/h2* x/a/h3", rules()), pair, Acknowledge::Sync, Promotion::UpToDate);
     let found: Vec<_> = crowded(&site).into_iter().map(|of| (of.host, of.nodes, of.mirrors)).collect();
-    assert_eq!(found, [(1, vec![1], vec![0])]);
+    assert_eq!(found, [(HostId::new(1), nodes(&[1]), nodes(&[0]))]);
     let apart: &[&[usize]] = &[&[0, 2], &[1, 3]];
     let site = mirrored(
         deployment("x/a/h1* x/a/h2* x/a/h3 x/a/h4", rules()),
@@ -356,7 +363,7 @@ fn a_node_on_a_host_without_a_component_is_served_over_the_network_and_falls_wit
     let one =
         || deployment("x/a/h1* x/a/h2 x/a/h3 x/a/h4", postgres(Acknowledgements::None, Takeover::Restart));
     let mut site = mirrored(one(), &[&[2, 3]], Acknowledge::Sync, Promotion::UpToDate);
-    site.storage.for_storage = vec![2, 3];
+    site.storage.for_storage = [2, 3].map(HostId::new).to_vec();
     check(&site, &["x/a/h1"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
     check(&site, &["x/a/h3"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);
     check(&site, &["x/a/h1", "x/a/h2"], Service::ReadsAndWrites, Data::Kept, Action::Restarted);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use history::{HostId, NodeId, PerNode};
 use model::Acknowledgements;
 use model::deployment::{Deployment, Level, Path, Quorum, Rules, Takeover};
 use model::storage::{Acknowledge, Component, DiskGroup, Promotion, Storage, Volume};
@@ -13,8 +14,10 @@ use proptest::prelude::*;
 mod brute {
     use super::*;
 
+    const LEADER: NodeId = NodeId::FIRST;
+
     /// Every set of these.
-    fn subsets(of: &[usize]) -> Vec<Vec<usize>> {
+    fn subsets(of: &[NodeId]) -> Vec<Vec<NodeId>> {
         (0..1_u32 << of.len())
             .map(|bits| {
                 of.iter().enumerate().filter(|(k, _)| bits >> k & 1 == 1).map(|(_, item)| *item).collect()
@@ -34,12 +37,12 @@ mod brute {
     /// Nodes on hosts, and which of them forgot what came last.
     #[derive(Clone)]
     struct Stage {
-        hosts: Vec<Option<usize>>,
-        forgot: Vec<bool>,
+        hosts: PerNode<Option<HostId>>,
+        forgot: PerNode<bool>,
     }
 
     impl World<'_> {
-        fn host_on(&self, host: usize) -> bool {
+        fn host_on(&self, host: HostId) -> bool {
             let path = &self.deployment.hosts[host];
             self.failures
                 .iter()
@@ -72,31 +75,35 @@ mod brute {
             })
         }
 
-        fn hosts_pass(&self, one: usize, other: usize) -> bool {
+        fn hosts_pass(&self, one: HostId, other: HostId) -> bool {
             self.passes(&self.deployment.hosts[one], &self.deployment.hosts[other])
+        }
+
+        fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+            self.deployment.nodes.ids()
         }
 
         fn count(&self) -> usize {
             self.deployment.nodes.len()
         }
 
-        fn components(&self, node: usize) -> &[Component] {
+        fn components(&self, node: NodeId) -> &[Component] {
             self.deployment.storage.volumes.get(node).map_or(&[], |volume| &volume.components)
         }
 
-        fn bound(&self, node: usize) -> bool {
+        fn bound(&self, node: NodeId) -> bool {
             self.deployment.storage.volumes.get(node).is_some_and(|volume| volume.fails_with_host)
         }
 
         /// The component a node reads and writes where it first stands.
-        fn served_by(&self, node: usize) -> Option<&Component> {
+        fn served_by(&self, node: NodeId) -> Option<&Component> {
             let mut components: Vec<&Component> = self.components(node).iter().collect();
             let moved_to = self.deployment.storage.volumes.get(node).and_then(|of| of.served_from);
             components.sort_by_key(|of| (moved_to != Some(of.host), of.host != self.deployment.nodes[node]));
             components.first().copied()
         }
 
-        fn reach(&self, one: usize, other: usize) -> bool {
+        fn reach(&self, one: HostId, other: HostId) -> bool {
             one == other || self.hosts_pass(one, other)
         }
 
@@ -105,7 +112,7 @@ mod brute {
         }
 
         fn before(&self) -> Stage {
-            let runs = |node: usize| {
+            let runs = |node: NodeId| {
                 let host = self.deployment.nodes[node];
                 let served = match self.served_by(node) {
                     None => true,
@@ -116,11 +123,11 @@ mod brute {
                 };
                 (self.host_on(host) && served).then_some(host)
             };
-            Stage { hosts: (0..self.count()).map(runs).collect(), forgot: vec![false; self.count()] }
+            Stage { hosts: self.nodes().map(runs).collect(), forgot: vec![false; self.count()].into() }
         }
 
         /// Components that service goes to when the disk under the one that serves dies with both hosts up and talking.
-        fn heirs(&self, node: usize) -> Vec<&Component> {
+        fn heirs(&self, node: NodeId) -> Vec<&Component> {
             let host = self.deployment.nodes[node];
             let all = self.components(node).iter();
             match self.served_by(node) {
@@ -129,7 +136,7 @@ mod brute {
                         && [host, of.host].iter().all(|host| self.host_on(*host))
                         && self.reach(host, of.host) =>
                 {
-                    let hears = |one: usize, heir: &&Component| self.reach(one, heir.host);
+                    let hears = |one: HostId, heir: &&Component| self.reach(one, heir.host);
                     all.filter(|heir| self.sound(heir) && hears(host, heir) && hears(of.host, heir)).collect()
                 }
                 _ => Vec::new(),
@@ -137,20 +144,20 @@ mod brute {
         }
 
         /// Whether power was lost under a node, or under what served its volume.
-        fn unpowered(&self, node: usize) -> bool {
+        fn unpowered(&self, node: NodeId) -> bool {
             let afar = self.bound(node) && !self.served_by(node).is_none_or(|of| self.host_on(of.host));
             afar || !self.host_on(self.deployment.nodes[node])
         }
 
         /// The same, or whether what served its volume is out of reach.
-        fn lost(&self, node: usize) -> bool {
+        fn lost(&self, node: NodeId) -> bool {
             let home = self.deployment.nodes[node];
             let cut = self.bound(node) && !self.served_by(node).is_none_or(|of| self.reach(home, of.host));
             cut || self.unpowered(node)
         }
 
         /// Whether a component has what was acknowledged, and can be read.
-        fn followed(&self, node: usize, component: &Component) -> bool {
+        fn followed(&self, node: NodeId, component: &Component) -> bool {
             let served = self.served_by(node).expect("there is one");
             let told = match self.deployment.storage.volumes[node].acknowledge {
                 Acknowledge::Sync | Acknowledge::Semi => self.reach(served.host, component.host),
@@ -161,7 +168,7 @@ mod brute {
         }
 
         /// Whether what a node had acknowledged is on some disk that can be read now.
-        fn readable(&self, node: usize) -> bool {
+        fn readable(&self, node: NodeId) -> bool {
             if self.bound(node) {
                 return self.components(node).iter().any(|of| self.followed(node, of));
             }
@@ -171,22 +178,23 @@ mod brute {
         /// What the platform makes of it: lost machines one after the other, each to a host.
         fn restarted(&self) -> Stage {
             let mut stage = self.before();
-            let mut taken: Vec<Option<usize>> = (0..self.count())
+            let mut taken: PerNode<Option<HostId>> = self
+                .nodes()
                 .map(|node| Some(self.deployment.nodes[node]).filter(|_| !self.lost(node)))
                 .collect();
-            for node in 0..self.count() {
+            for node in self.nodes() {
                 if !self.lost(node) {
                     continue;
                 }
                 let home = self.deployment.nodes[node];
-                let near = |host: usize| {
+                let near = |host: HostId| {
                     let (here, there) = (&self.deployment.hosts[host], &self.deployment.hosts[home]);
                     (0..here.len().min(there.len())).take_while(|k| here[*k] == there[*k]).count()
                 };
-                let crowd = |host: usize| taken.iter().filter(|of| **of == Some(host)).count();
-                let for_storage = |host: usize| self.deployment.storage.for_storage.contains(&host);
+                let crowd = |host: HostId| taken.iter().filter(|of| **of == Some(host)).count();
+                let for_storage = |host: HostId| self.deployment.storage.for_storage.contains(&host);
                 // Every host that might do, each with what speaks against it.
-                let mut hosts: Vec<(i32, usize, usize, i64, usize)> = Vec::new();
+                let mut hosts: Vec<(i32, usize, usize, i64, HostId)> = Vec::new();
                 let components = self.components(node);
                 let forced =
                     self.bound(node) && self.deployment.storage.volumes[node].promotion == Promotion::Forced;
@@ -196,8 +204,8 @@ mod brute {
                     .filter(|(_, of)| self.bound(node) && self.sound(of))
                     .filter(|(_, of)| forced || self.followed(node, of))
                     .collect();
-                let of_own = |host: usize| usable.iter().find(|(_, of)| of.host == host);
-                for host in (0..self.deployment.hosts.len()).filter(|host| self.host_on(*host)) {
+                let of_own = |host: HostId| usable.iter().find(|(_, of)| of.host == host);
+                for host in self.deployment.hosts.ids().filter(|host| self.host_on(*host)) {
                     if !self.bound(node) {
                         if components.iter().all(|of| self.disk_answers(of)) {
                             hosts.push((0, 0, crowd(host), -(near(host) as i64), host));
@@ -223,7 +231,7 @@ mod brute {
                 }
                 hosts.sort_unstable();
                 // Each is tried with what has everything, then each with what has not.
-                let opens = |host: usize, whole: bool| {
+                let opens = |host: HostId, whole: bool| {
                     let mut within = usable.iter().filter(|(_, of)| self.reach(host, of.host));
                     !self.bound(node) || within.any(|(_, of)| self.followed(node, of) == whole)
                 };
@@ -239,25 +247,27 @@ mod brute {
         }
 
         fn any_lost(&self) -> bool {
-            (0..self.count()).any(|node| self.lost(node))
+            self.nodes().any(|node| self.lost(node))
         }
 
         /// Leader and standbys: every set that may have acknowledged, every set that may be further still.
         pub fn single_log(&self, wanted: usize, takeover: Takeover) -> (Service, Data) {
-            let nodes: Vec<usize> = (0..self.count()).collect();
+            let nodes: Vec<NodeId> = self.nodes().collect();
             let before = self.before();
-            let on: Vec<usize> = nodes.iter().copied().filter(|node| before.hosts[*node].is_some()).collect();
+            let on: Vec<NodeId> =
+                nodes.iter().copied().filter(|node| before.hosts[*node].is_some()).collect();
             let restarts = takeover == Takeover::Restart && self.any_lost();
             let stage = if restarts { self.restarted() } else { before };
             let (mut service, mut data) = (Service::ReadsAndWrites, Data::Kept);
             for acknowledged in subsets(&nodes[1..]).into_iter().filter(|set| set.len() >= wanted) {
-                let holds = |node: &usize| *node == 0 || acknowledged.contains(node);
+                let holds = |node: &NodeId| *node == LEADER || acknowledged.contains(node);
                 for further in subsets(&acknowledged) {
                     let somebody = nodes.iter().any(|node| holds(node) && self.readable(*node));
                     let mut here = if somebody { Data::Kept } else { Data::OnFailedOnly };
-                    let ranks = |node: &usize| usize::from(holds(node)) + usize::from(further.contains(node));
+                    let ranks =
+                        |node: &NodeId| usize::from(holds(node)) + usize::from(further.contains(node));
                     let most = on.iter().map(ranks).max();
-                    if takeover == Takeover::Promote && !on.contains(&0) && !on.is_empty() {
+                    if takeover == Takeover::Promote && !on.contains(&LEADER) && !on.is_empty() {
                         // Of equally advanced ones any may be chosen.
                         for leader in on.iter().filter(|node| Some(ranks(node)) == most) {
                             let needs = wanted.min(on.len() - 1);
@@ -267,20 +277,21 @@ mod brute {
                         continue;
                     }
                     // A leader that forgot is behind whoever did not, and is not followed by them.
-                    let ahead: Vec<usize> = if stage.forgot[0] { acknowledged.clone() } else { Vec::new() };
-                    if stage.forgot[0] {
+                    let ahead: Vec<NodeId> =
+                        if stage.forgot[LEADER] { acknowledged.clone() } else { Vec::new() };
+                    if stage.forgot[LEADER] {
                         here = Data::MayBeLost;
                     }
-                    service = service.min(self.served(&stage, 0, wanted, &ahead));
+                    service = service.min(self.served(&stage, LEADER, wanted, &ahead));
                     data = data.min(here);
                 }
             }
             (service, data)
         }
 
-        fn served(&self, stage: &Stage, leader: usize, needs: usize, deaf: &[usize]) -> Service {
-            let on: Vec<usize> = (0..self.count()).filter(|node| stage.hosts[*node].is_some()).collect();
-            let host = |node: usize| stage.hosts[node].expect("it is on");
+        fn served(&self, stage: &Stage, leader: NodeId, needs: usize, deaf: &[NodeId]) -> Service {
+            let on: Vec<NodeId> = self.nodes().filter(|node| stage.hosts[*node].is_some()).collect();
+            let host = |node: NodeId| stage.hosts[node].expect("it is on");
             let writes = on.contains(&leader)
                 && subsets(&on).iter().any(|set| {
                     set.len() == needs
@@ -292,7 +303,7 @@ mod brute {
                 });
             let mut worst = Service::ReadsAndWrites;
             for client in &self.deployment.clients {
-                let reaches = |node: usize| self.passes(client, &self.deployment.hosts[host(node)]);
+                let reaches = |node: NodeId| self.passes(client, &self.deployment.hosts[host(node)]);
                 worst = worst.min(match () {
                     () if writes && reaches(leader) => Service::ReadsAndWrites,
                     () if on.iter().any(|node| reaches(*node)) => Service::ReadsOnly,
@@ -302,19 +313,19 @@ mod brute {
             worst
         }
 
-        fn hears(&self, stage: &Stage, one: usize, other: usize) -> bool {
+        fn hears(&self, stage: &Stage, one: NodeId, other: NodeId) -> bool {
             match (stage.hosts[one], stage.hosts[other]) {
                 (Some(here), Some(there)) => one == other || self.hosts_pass(here, there),
                 _ => false,
             }
         }
 
-        fn heard(&self, stage: &Stage, by: usize) -> Vec<usize> {
-            (0..self.count()).filter(|node| self.hears(stage, by, *node)).collect()
+        fn heard(&self, stage: &Stage, by: NodeId) -> Vec<NodeId> {
+            self.nodes().filter(|node| self.hears(stage, by, *node)).collect()
         }
 
         /// Every set that may vote for a node.
-        fn voters(&self, stage: &Stage, leader: usize) -> Vec<Vec<usize>> {
+        fn voters(&self, stage: &Stage, leader: NodeId) -> Vec<Vec<NodeId>> {
             let majority = self.count() / 2 + 1;
             let sets = subsets(&self.heard(stage, leader)).into_iter();
             sets.filter(|set| set.len() >= majority && set.contains(&leader)).collect()
@@ -322,14 +333,15 @@ mod brute {
 
         /// An elected leader: every set that may have acknowledged, every majority that may vote, now and later.
         pub fn elected(&self, copies: usize, takeover: Takeover) -> (Service, Data) {
-            let nodes: Vec<usize> = (0..self.count()).collect();
+            let nodes: Vec<NodeId> = self.nodes().collect();
             let before = self.before();
-            let stays = !self.voters(&before, 0).is_empty();
+            let stays = !self.voters(&before, LEADER).is_empty();
             let restarts = takeover == Takeover::Restart && self.any_lost();
             let mut stages = vec![before.clone()];
             stages.extend(restarts.then(|| self.restarted()));
             let mut data = Data::Kept;
-            for had in subsets(&nodes).into_iter().filter(|set| set.contains(&0) && set.len() >= copies) {
+            for had in subsets(&nodes).into_iter().filter(|set| set.contains(&LEADER) && set.len() >= copies)
+            {
                 if !had.iter().any(|node| self.readable(*node)) {
                     data = data.min(Data::OnFailedOnly);
                 }
@@ -337,7 +349,7 @@ mod brute {
                     stages.iter().flat_map(|stage| nodes.iter().map(move |of| (stage, *of)))
                 {
                     // Nobody votes for a candidate that has less than itself.
-                    let has = |node: &usize| had.contains(node) && !stage.forgot[*node];
+                    let has = |node: &NodeId| had.contains(node) && !stage.forgot[*node];
                     let mut wins = self.voters(stage, leader).into_iter();
                     if !stays && !has(&leader) && wins.any(|set| !set.iter().any(has)) {
                         data = Data::MayBeLost;
@@ -345,10 +357,14 @@ mod brute {
                 }
             }
             let last = stages.last().expect("there is one");
-            let can_lead: Vec<usize> =
+            let can_lead: Vec<NodeId> =
                 nodes.iter().copied().filter(|node| !self.voters(last, *node).is_empty()).collect();
-            let leaders = if before.hosts[0].is_some() && can_lead.contains(&0) { vec![0] } else { can_lead };
-            let serves = |leader: &usize| {
+            let leaders = if before.hosts[LEADER].is_some() && can_lead.contains(&LEADER) {
+                vec![LEADER]
+            } else {
+                can_lead
+            };
+            let serves = |leader: &NodeId| {
                 let heard = self.heard(last, *leader);
                 let host = last.hosts[*leader].expect("it leads");
                 subsets(&heard).iter().any(|set| set.contains(leader) && set.len() >= copies)
@@ -363,8 +379,8 @@ mod brute {
         }
 
         /// Whether a set of a group's nodes is enough, asked from a region.
-        fn enough(&self, level: Level, set: &[usize], group: &[usize], from: &str) -> bool {
-            let region = |node: &usize| self.deployment.host_of(*node)[0].clone();
+        fn enough(&self, level: Level, set: &[NodeId], group: &[NodeId], from: &str) -> bool {
+            let region = |node: &NodeId| self.deployment.host_of(*node)[0].clone();
             let more_than_half = |place: &str| {
                 let all = group.iter().filter(|node| region(node) == place).count();
                 let there = set.iter().filter(|node| region(node) == place).count();
@@ -384,20 +400,20 @@ mod brute {
         /// Groups: every set of replicas that would do, every node that may be asked.
         pub fn groups(
             &self,
-            groups: &[Vec<usize>],
+            groups: &[Vec<NodeId>],
             (read, write): (Level, Level),
             raft: bool,
         ) -> (Service, Data) {
             let (mut service, mut data) = (Service::ReadsAndWrites, Data::Kept);
             let stage = self.before();
-            let nodes: Vec<usize> = (0..self.count()).collect();
-            let region = |node: usize| &self.deployment.host_of(node)[0];
+            let nodes: Vec<NodeId> = self.nodes().collect();
+            let region = |node: NodeId| &self.deployment.host_of(node)[0];
             for (group, client) in
                 groups.iter().flat_map(|group| self.deployment.clients.iter().map(move |of| (group, of)))
             {
-                let asked = |level: Level| -> Vec<usize> {
+                let asked = |level: Level| -> Vec<NodeId> {
                     let local = matches!(level, Level::LocalOne | Level::LocalQuorum);
-                    let home: Vec<usize> =
+                    let home: Vec<NodeId> =
                         nodes.iter().copied().filter(|node| *region(*node) == client[0]).collect();
                     if local && !home.is_empty() { home } else { nodes.clone() }
                 };
@@ -408,12 +424,12 @@ mod brute {
                     }
                 }
                 let possible = |level: Level| {
-                    let door = |at: &&usize| {
+                    let door = |at: &&NodeId| {
                         stage.hosts[**at].is_some() && self.passes(client, self.deployment.host_of(**at))
                     };
                     asked(level).iter().filter(door).any(|at| {
                         subsets(group).iter().any(|set| {
-                            let heard = |by: usize| set.iter().all(|node| self.hears(&stage, by, *node));
+                            let heard = |by: NodeId| set.iter().all(|node| self.hears(&stage, by, *node));
                             self.enough(level, set, group, region(*at))
                                 && if raft {
                                     set.iter()
@@ -437,7 +453,7 @@ mod brute {
 }
 
 /// Small sites: up to two regions of two zones of two racks of two hosts, up to five nodes.
-fn sites() -> impl Strategy<Value = (Vec<Path>, Vec<usize>, Path, Storage)> {
+fn sites() -> impl Strategy<Value = (Vec<Path>, PerNode<HostId>, Path, Storage)> {
     let place = (0..2_u8, 0..2_u8, prop::option::of(0..2_u8), 0..2_u8);
     let host = |(region, zone, rack, host): (u8, u8, Option<u8>, u8)| {
         let mut path = vec![format!("g{region}"), format!("z{zone}")];
@@ -457,13 +473,14 @@ fn sites() -> impl Strategy<Value = (Vec<Path>, Vec<usize>, Path, Storage)> {
         let count = hosts.len();
         let nodes = prop::collection::vec(0..count, 1..6);
         nodes.prop_flat_map(move |nodes| {
+            let nodes: PerNode<HostId> = nodes.into_iter().map(HostId::new).collect();
             (Just(hosts.clone()), Just(nodes.clone()), client.clone(), storages(nodes, count))
         })
     })
 }
 
 /// No disks at all, a volume for each node on one disk, or mirrors of two or three components.
-fn storages(nodes: Vec<usize>, hosts: usize) -> impl Strategy<Value = Storage> {
+fn storages(nodes: PerNode<HostId>, hosts: usize) -> impl Strategy<Value = Storage> {
     let of_node = prop::collection::vec(any::<prop::sample::Index>(), 3);
     let disks = prop::collection::vec(prop::sample::select(vec!["d1", "d2", "d3"]), 3);
     let drawn = prop::collection::vec((of_node, disks), nodes.len());
@@ -475,11 +492,12 @@ fn storages(nodes: Vec<usize>, hosts: usize) -> impl Strategy<Value = Storage> {
                 cache: cache.then(|| name.to_owned()),
                 capacity: capacity.iter().map(|disk| (*disk).to_owned()).collect(),
             };
-            let volume = |(home, (places, disks)): (&usize, (Vec<prop::sample::Index>, Vec<&str>))| {
+            let volume = |(home, (places, disks)): (&HostId, (Vec<prop::sample::Index>, Vec<&str>))| {
                 let mut components: Vec<Component> = Vec::new();
                 // A volume may lie on none of its node's hosts.
-                let first = if afar { places[0].index(hosts) } else { *home };
-                let wanted = std::iter::once(first).chain(places.iter().map(|place| place.index(hosts)));
+                let on = |place: &prop::sample::Index| HostId::new(place.index(hosts));
+                let first = if afar { on(&places[0]) } else { *home };
+                let wanted = std::iter::once(first).chain(places.iter().map(on));
                 for (host, disk) in wanted.zip(disks.iter().cycle()) {
                     if components.len() < replicas && components.iter().all(|of| of.host != host) {
                         components.push(Component { host, disk: (*disk).to_owned() });
@@ -494,10 +512,13 @@ fn storages(nodes: Vec<usize>, hosts: usize) -> impl Strategy<Value = Storage> {
                 Volume { components, served_from, fails_with_host, acknowledge, promotion }
             };
             let groups = vec![group("c1", &["d1", "d2"]), group("c2", &["d3"])];
-            let volumes =
-                if replicas == 0 { Vec::new() } else { nodes.iter().zip(drawn).map(volume).collect() };
-            let for_storage =
-                (0..hosts).filter(|host| afar && storage >> host & 1 == 1 && !nodes.contains(host)).collect();
+            let volumes = if replicas == 0 {
+                PerNode::default()
+            } else {
+                nodes.iter().zip(drawn).map(volume).collect()
+            };
+            let for_storage = (0..hosts).filter(|host| afar && storage >> host & 1 == 1).map(HostId::new);
+            let for_storage = for_storage.filter(|host| !nodes.contains(host)).collect();
             Storage { groups, volumes, for_storage }
         },
     )
@@ -533,8 +554,8 @@ proptest! {
         chosen in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         group in prop::collection::vec(prop::collection::btree_set(0..5_usize, 1..4), 1..3),
     ) {
-        let number = |node: usize| node % nodes.len();
-        let groups: Vec<Vec<usize>> = group
+        let number = |node: usize| NodeId::new(node % nodes.len());
+        let groups: Vec<Vec<NodeId>> = group
             .into_iter()
             .map(|group| group.into_iter().map(number).collect::<BTreeSet<_>>().into_iter().collect())
             .collect();
@@ -549,7 +570,7 @@ proptest! {
                 synced: true,
             },
         };
-        let site = Deployment { hosts, nodes, clients: vec![client], rules, storage };
+        let site = Deployment { hosts: hosts.into(), nodes, clients: vec![client], rules, storage };
         let edges: Vec<Path> = site.places().into_iter().collect();
         let all = failures(&site, &[], &edges);
         let failed: Vec<Failure> = chosen.iter().map(|index| index.get(&all).clone()).collect();

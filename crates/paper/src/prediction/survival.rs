@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use faults::{End, FaultRecord, Struck};
-use history::{EventKind, FaultId, NodeId};
+use history::{EventKind, FaultId, HostId, NodeId, PerNode};
 use model::deployment::Deployment;
 use model::survival::{Action, Data, Failure, Outcome, Service, outcome};
 use results::{FaultResult, PredictionResult, Relation, RunResult};
@@ -199,10 +199,10 @@ fn cut(ends: &(End, End)) -> Option<Failure> {
 /// The database on its site as it was when a stretch began, its leader first.
 fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> Deployment {
     let mut site = deployment(scenario);
-    let number_of = |name: &String| scenario.database.nodes.named(name).map(NodeId::index);
-    let (mut leader, mut hosts) = (0, site.nodes.clone());
-    let mut served_from = vec![None; hosts.len()];
-    let host_of = |name: &str| site.hosts.iter().position(|path| path.join("/") == name);
+    let number_of = |name: &String| scenario.database.nodes.named(name);
+    let (mut leader, mut hosts) = (NodeId::FIRST, site.nodes.clone());
+    let mut served_from: PerNode<Option<HostId>> = vec![None; hosts.len()].into();
+    let host_of = |name: &str| site.hosts.find(|path| path.join("/") == name);
     for event in evidence.events.iter().filter(|event| event.t_s < stretch.from_s) {
         match &event.kind {
             EventKind::Leader { node } => leader = number_of(node).unwrap_or(leader),
@@ -228,14 +228,14 @@ fn site_at(scenario: &Scenario, evidence: &Evidence<'_>, stretch: &Stretch) -> D
     // Where the nodes elect their leader, a fault aimed at it tells who it was.
     for fault in stretch.records(evidence.faults).filter(|fault| fault.aims_at_leader) {
         if let [only] = fault.vms.as_slice() {
-            leader = only.index();
+            leader = *only;
         }
     }
     site.nodes = hosts;
     for (volume, from) in site.storage.volumes.iter_mut().zip(served_from) {
         volume.served_from = from;
     }
-    site.led_by(said_to_lead(stretch, evidence.faults).map_or(leader, NodeId::index))
+    site.led_by(said_to_lead(stretch, evidence.faults).unwrap_or(leader))
 }
 
 /// Who led when the first fault of a stretch struck, where it was asked then: what struck later may have had another.
@@ -261,7 +261,7 @@ fn possible_leaders(
     let unknown = scenario.database.engine.elects() && struck_before && !is_known;
     let count = if unknown { site.nodes.len() } else { 1 };
     let site = site.clone();
-    (0..count).map(move |leader| site.clone().led_by(leader))
+    site.nodes.ids().take(count).map(move |leader| site.clone().led_by(leader))
 }
 
 /// A prediction that would be another one if something were different that nobody knows: nothing is held against it.
@@ -373,7 +373,7 @@ fn recovery(
     let takes = actions(scenario).nth(only.index())?.takes();
     let fault = result.faults.get(only.index());
     let fault = fault.filter(|_| matches!(takes, Takes::Power(_) | Takes::Processes(_)))?;
-    let leader = site.host_of(0).join("/");
+    let leader = site.host_of(NodeId::FIRST).join("/");
     if !writes_served(expected.service) || !fault.hits.contains(&leader) {
         return None;
     }
@@ -425,6 +425,7 @@ fn losses(result: &RunResult, data: Data) -> Option<PredictionResult> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use history::PerHost;
 
     fn fault(struck: Struck, from_s: f64, to_s: f64) -> FaultRecord {
         FaultRecord { struck, took_effect_s: Some(from_s), mended_s: Some(to_s), ..FaultRecord::default() }
@@ -448,7 +449,8 @@ mod tests {
             capacity: vec!["d1".to_owned(), "d2".to_owned()],
         };
         let storage = model::Storage { groups: vec![group], ..model::Storage::default() };
-        Deployment { hosts: Vec::new(), nodes: Vec::new(), clients: Vec::new(), rules, storage }
+        let (hosts, nodes) = (PerHost::default(), PerNode::default());
+        Deployment { hosts, nodes, clients: Vec::new(), rules, storage }
     }
 
     fn check(struck: Struck, action: &FaultAction, expected: Option<&[&str]>) {

@@ -4,6 +4,7 @@
 //! report on YugabyteDB and PostgreSQL with 50 ms between two data centres: `pgbench`, one client.
 
 use anyhow::Context;
+use history::NodeId;
 use model::Acknowledgements;
 use model::cost::{Delays, Engine, Kind, Transaction, cost};
 use model::scale::Placement;
@@ -60,7 +61,7 @@ fn field_report() -> anyhow::Result<Vec<Row>> {
     let words = ["BEGIN", "UPDATE", "SELECT", "UPDATE", "UPDATE", "INSERT", "END"];
     let with = |engine| {
         let statements = words.iter().map(|word| ((*word).to_owned(), Kind::of_sql(word, false))).collect();
-        let transaction = Transaction { nodes: 3, leader: 0, engine, statements };
+        let transaction = Transaction { nodes: 3, leader: NodeId::FIRST, engine, statements };
         cost(&transaction, &TwoDataCentres, 1).map(|cost| cost.total_ms.mean).context("three nodes")
     };
     let one_log = with(Engine::AtCommit(Acknowledgements::Any(1)))?;
