@@ -95,10 +95,14 @@ fn throughput_during(result: &RunResult) -> Number {
     let worst = ratios.iter().min_by(|(one, _), (other, _)| one.total_cmp(other));
     let (value, detail) = match worst {
         _ if result.faults.is_empty() => ("no fault".to_owned(), "nothing to compare".to_owned()),
-        None => (
-            "unknown".to_owned(),
-            "no baseline, one that is too uneven, or no fault that can be compared with it".to_owned(),
-        ),
+        None => {
+            let is_uneven = |fault: &FaultResult| fault.loads.iter().any(FaultLoadResult::has_uneven_baseline);
+            let why = match result.faults.iter().any(is_uneven) {
+                true => "the baseline is too uneven",
+                false => "no baseline, or no fault that can be compared with it",
+            };
+            ("unknown".to_owned(), why.to_owned())
+        }
         Some((worst, load)) => {
             let of_load = load.as_ref().map(|load| format!(" of {load}, the load that kept least"));
             let which = if ratios.len() > 1 {

@@ -135,7 +135,7 @@ pub const LAYOUT_RULES: &[Rule<LayoutFacts>] = &[
     Rule {
         id: "copies-apart",
         source: "FR-1 (anti-affinity), FR-2 (placement matches failure domains)",
-        remedy: "use separate hosts for mirrors, or enough nodes that a host may take two copies with it",
+        remedy: "add hosts that run no node, one for each mirror, or nodes until the loss of one host leaves a quorum of copies",
         judge: copies_apart,
     },
     Rule {
