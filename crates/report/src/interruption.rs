@@ -104,13 +104,10 @@ fn below(fault: &FaultResult) -> Option<String> {
             "throughput{of} was not below {share} of the baseline; a smaller loss cannot be told: {TOO_UNEVEN}"
         ));
     }
-    let longest = fault.loads.iter().filter(|load| load.below_95_percent_s == Some(below_95_s));
-    let lowered: Option<Vec<f64>> = longest.map(FaultLoadResult::lowered_limit_share).collect();
-    if let Some(share) = lowered.and_then(|shares| shares.into_iter().reduce(f64::max)) {
+    if let Some(share) = lowered_limit_of(fault, |load| load.below_95_percent_s == Some(below_95_s)) {
         return Some(format!(
-            "throughput was below {} of the baseline for {below_95_s:.0}\u{a0}s; for how long it was below 95\u{a0}% cannot be \
-             told: {TOO_UNEVEN}",
-            format::percent(share)
+            "throughput was below {share} of the baseline for {below_95_s:.0}\u{a0}s; for how long it was below 95\u{a0}% cannot be \
+             told: {TOO_UNEVEN}"
         ));
     }
     let below_50_s = fault.below_50_percent_s.unwrap_or(0.0);
@@ -123,6 +120,13 @@ fn below(fault: &FaultResult) -> Option<String> {
 }
 
 const TOO_UNEVEN: &str = "the baseline's own seconds differ that much";
+
+/// The limit that stands in the place of 95 % for the loads of which this is so, where it does for each of them; the highest.
+fn lowered_limit_of(fault: &FaultResult, is_meant: impl Fn(&FaultLoadResult) -> bool) -> Option<String> {
+    let meant = fault.loads.iter().filter(|load| is_meant(load));
+    let limits: Option<Vec<f64>> = meant.map(FaultLoadResult::lowered_limit_share).collect();
+    limits?.into_iter().reduce(f64::max).map(format::percent)
+}
 
 /// The lowest limit of the loads of a fault that is no 95 %: whose it is where there are several, and its share of the baseline.
 fn lowered_limit(fault: &FaultResult) -> Option<(String, String)> {
@@ -141,7 +145,11 @@ fn is_unknown(fault: &FaultResult) -> bool {
 fn back_for_good(fault: &FaultResult) -> String {
     match fault.recovery_s.sustained {
         Some(sustained_s) if sustained_s > 0.0 => {
-            format!("recovery was sustained after {}", format::seconds(sustained_s))
+            let after = format::seconds(sustained_s);
+            match lowered_limit_of(fault, |load| load.recovery_s.sustained == Some(sustained_s)) {
+                Some(share) => format!("after {after} it stayed at {share} of the baseline or more"),
+                None => format!("recovery was sustained after {after}"),
+            }
         }
         Some(_) => String::new(),
         None if is_unknown(fault) => {

@@ -130,7 +130,8 @@ pub(crate) fn story(run: &RunDirectory) -> Story {
         let since_s = took_over.get(node.name.as_str()).copied();
         let is_leader = leader == Some(node.name.as_str());
         let text = match (is_gone, since_s) {
-            (true, _) => format!("was here, {}", node.role),
+            (true, _) if node.role == "leader" => "was here, leader".to_owned(),
+            (true, _) => "was here".to_owned(),
             (false, Some(since_s)) if is_leader => format!("leader since {}", format::seconds(since_s)),
             (false, Some(since_s)) => format!("led since {}", format::seconds(since_s)),
             (false, None) if node.role == "leader" && !is_leader => "first leader".to_owned(),
