@@ -75,6 +75,14 @@ impl Variant {
         self.runs.iter().fold(Verdict::Pass, |verdict, run| verdict.and(run.result.verdict))
     }
 
+    /// Why it did not pass: the first reason of the first run with that verdict.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        let verdict = self.verdict();
+        let run = self.runs.iter().find(|run| run.result.verdict == verdict && verdict != Verdict::Pass)?;
+        run.result.reasons.first().map(String::as_str)
+    }
+
     /// The runs whose figures count.
     pub(crate) fn counted_runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.left_out.is_none())

@@ -106,6 +106,12 @@ fn variants(comparison: &Comparison) -> String {
         );
     }
     html.push_str("</tbody></table></div>");
+    for variant in &comparison.variants {
+        if let Some(reason) = variant.reason() {
+            let (name, verdict) = (escape(&variant.name), variant.verdict());
+            let _ = write!(html, "<p class=\"note\">{name}, {verdict}: {}</p>", escape(reason));
+        }
+    }
     html
 }
 

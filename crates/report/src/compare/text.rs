@@ -17,6 +17,9 @@ const LABEL: usize = 64;
 const HEADING: usize = 100;
 /// Columns of the first column, and of the others.
 const FIRST_MIN: usize = 24;
+/// The first column holds "against" and a name, where that leaves the others within 100 columns.
+const AGAINST: usize = 13;
+const FIRST_MOST: usize = 35;
 const OTHER: usize = 13;
 
 /// Variants, figures side by side, what differs beyond noise.
@@ -27,6 +30,9 @@ pub fn text(comparison: &Comparison) -> String {
         let runs = format::counted(variant.runs.len() as u64, "run", "runs");
         let _ =
             writeln!(out, "  {:<64}  {runs}, {}", plain(&cut(&listed(variant), LABEL)), variant.verdict());
+        if let Some(reason) = variant.reason() {
+            let _ = writeln!(out, "      {}", plain(&cut(reason, HEADING - 6)));
+        }
     }
     for (subject, rows) in subjects(comparison) {
         let latencies = LATENCIES.into_iter().filter(|_| !matches!(subject, Subject::Fault { .. }));
@@ -147,7 +153,8 @@ fn table(
     quantities: &[Quantity],
     rows: &[&Row],
 ) {
-    let first_column = FIRST_MIN.max(names_width(comparison) + 2);
+    let names = names_width(comparison);
+    let first_column = FIRST_MIN.max(names + 2).max((names + AGAINST).min(FIRST_MOST));
     let heading = name(subject);
     let heading = plain(&heading);
     // A long name has a line of its own.
