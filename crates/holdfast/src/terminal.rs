@@ -232,7 +232,9 @@ fn told(kind: &EventKind) -> Option<String> {
         // Why a run failed is its last word, which stands by itself.
         EventKind::NodeUp { .. } | EventKind::RunFailed { .. } => return None,
         EventKind::Migration { facts } => format!("  migrate: {}", report::migration_in_words(facts)),
-        EventKind::Platform { action: PlatformAction::Volume, node, what } => format!("  volume of {node}: {what}"),
+        EventKind::Platform { action: PlatformAction::Volume, node, what } => {
+            format!("  volume of {node}: {what}")
+        }
         EventKind::Platform { action, what, .. } => format!("  {action}: {what}"),
         EventKind::VolumeMoved { node, host, why } => {
             format!("  {host} now serves the volume of {node} and has every write: {why}")

@@ -96,7 +96,8 @@ fn throughput_during(result: &RunResult) -> Number {
     let (value, detail) = match worst {
         _ if result.faults.is_empty() => ("no fault".to_owned(), "nothing to compare".to_owned()),
         None => {
-            let is_uneven = |fault: &FaultResult| fault.loads.iter().any(FaultLoadResult::has_uneven_baseline);
+            let is_uneven =
+                |fault: &FaultResult| fault.loads.iter().any(FaultLoadResult::has_uneven_baseline);
             let why = match result.faults.iter().any(is_uneven) {
                 true => "the baseline is too uneven",
                 false => "no baseline, or no fault that can be compared with it",

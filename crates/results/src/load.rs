@@ -79,6 +79,14 @@ pub struct LoadFigures {
     pub operations: BTreeMap<String, OperationResult>,
 }
 
+impl LoadFigures {
+    /// New orders that succeeded, of which TPC-C's figures are made.
+    #[must_use]
+    pub fn new_orders(&self) -> u64 {
+        self.operations.get("NEW-ORDER").map_or(0, |orders| orders.count)
+    }
+}
+
 /// The figures of one phase of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {

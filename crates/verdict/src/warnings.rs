@@ -57,6 +57,7 @@ pub(crate) fn all_warnings(
     let told = warnings::folded(&doubts).into_iter();
     found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
     found.extend(loads.iter().filter_map(mostly_conflicts));
+    found.extend(loads.iter().filter_map(few_orders));
     found.extend(crate::agents::warnings(agents));
     found.extend(links_in_doubt(lab.and_then(|lab| lab.links.as_ref())));
     let kernel_path = lab.and_then(|lab| lab.kernel_path.as_ref());
@@ -78,6 +79,26 @@ fn mostly_conflicts(load: &LoadResult) -> Option<WarningResult> {
         ),
         remedy: "give it more rows (`scale`) or fewer clients: throughput that conflicts limit may rise when a node is lost"
             .to_owned(),
+    })
+}
+
+/// So many new orders vary by a tenth by chance alone, at two standard deviations of a count.
+const ORDERS_MIN: u64 = 400;
+
+/// TPC-C's figures count new orders, of which a short run has few.
+fn few_orders(load: &LoadResult) -> Option<WarningResult> {
+    let counted = load
+        .phases
+        .iter()
+        .filter(|phase| phase.name != WARM_UP && phase.measured.figures.contains_key("tpmC"));
+    let (orders, phase) = counted.map(|phase| (phase.measured.new_orders(), &phase.name)).min()?;
+    (0 < orders && orders < ORDERS_MIN).then(|| WarningResult {
+        what: format!(
+            "load {}: tpmC and efficiency of phase {phase} rest on {orders} new orders, and so vary by about {:.0} % by chance alone",
+            load.name,
+            200.0 / (orders as f64).sqrt()
+        ),
+        remedy: "make the phases longer, or raise the number of warehouses (`scale`) and clients".to_owned(),
     })
 }
 
@@ -158,6 +179,29 @@ mod tests {
             "{}",
             warning.what
         );
+    }
+
+    #[test]
+    fn figures_of_few_new_orders_are_warned_of_with_how_much_they_vary() {
+        let load = |count: u64| {
+            let operations =
+                [("NEW-ORDER".to_owned(), results::OperationResult { count, ..Default::default() })].into();
+            let figures = [("tpmC".to_owned(), 60.0)].into();
+            let measured = results::LoadFigures { operations, figures, ..results::LoadFigures::default() };
+            let phase = |name: &str| results::PhaseResult {
+                name: name.to_owned(),
+                measured: measured.clone(),
+                ..results::PhaseResult::default()
+            };
+            LoadResult {
+                name: "tpcc".to_owned(),
+                phases: vec![phase(WARM_UP), phase("fault")],
+                ..LoadResult::default()
+            }
+        };
+        let told = few_orders(&load(64)).expect("a warning").what;
+        assert!(told.contains("of phase fault rest on 64 new orders, and so vary by about 25 %"), "{told}");
+        assert_eq!((few_orders(&load(400)), few_orders(&load(0))), (None, None));
     }
 
     #[test]

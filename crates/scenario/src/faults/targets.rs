@@ -331,7 +331,9 @@ mod tests {
         ] {
             assert!(depends.depends_on_leader(), "{depends:?}");
         }
-        for free in [off(random()), cut(PartitionShape::Halves), press(NodeTarget::Named(history::NodeId::FIRST))] {
+        for free in
+            [off(random()), cut(PartitionShape::Halves), press(NodeTarget::Named(history::NodeId::FIRST))]
+        {
             assert!(!free.depends_on_leader(), "{free:?}");
         }
     }

@@ -12,8 +12,6 @@ use results::{
 use scenario::quantity::{self, LatencyFigure, Needs, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
-/// TPC-C's transaction whose number is the standard's figure.
-const NEW_ORDER: &str = "NEW-ORDER";
 /// Checks that find invented writes.
 const FINDING_INVENTED: [&str; 2] = [check::ledger::NAME, check::last_writes::NAME];
 /// Operations that show a share of one percent.
@@ -176,7 +174,7 @@ fn asked_less_from_s(result: &RunResult, load: &LoadResult) -> Option<f64> {
 fn figures_of_orders(result: &RunResult, loads: &[&LoadResult], (name, factor): (&str, f64)) -> Vec<Reading> {
     let figure = |load: &&LoadResult| {
         let value = *load.measured.figures.get(name)? * factor;
-        let orders = load.measured.operations.get(NEW_ORDER).map_or(0, |orders| orders.count);
+        let orders = load.measured.new_orders();
         let measured = match asked_less_from_s(result, load) {
             None if result.ran_to_its_end() => Measured::of_operations(value, orders, SAMPLES_BEYOND_MIN),
             _ => Measured::Untold,
