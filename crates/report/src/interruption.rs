@@ -104,28 +104,29 @@ fn below(fault: &FaultResult) -> Option<String> {
             "throughput{of} was not below {share} of the baseline; a smaller loss cannot be told: {TOO_UNEVEN}"
         ));
     }
-    if let Some(share) = lowered_limit_of(fault, |load| load.below_95_percent_s == Some(below_95_s)) {
-        return Some(format!(
-            "throughput was below {share} of the baseline for {below_95_s:.0}\u{a0}s; for how long it was below 95\u{a0}% cannot be \
-             told: {TOO_UNEVEN}"
-        ));
-    }
-    let below_50_s = fault.below_50_percent_s.unwrap_or(0.0);
-    let deeper = if below_50_s > 0.0 {
-        format!(", {below_50_s:.0}\u{a0}s of it below 50\u{a0}%")
-    } else {
-        String::new()
+    let lowered = lowered_limit_of(fault, |load| load.below_95_percent_s == Some(below_95_s));
+    let below_50_s = fault
+        .below_50_percent_s
+        .filter(|below_50_s| *below_50_s > 0.0 && lowered.is_none_or(|limit| limit > 0.5));
+    let deeper = below_50_s
+        .map_or_else(String::new, |below_50_s| format!(", {below_50_s:.0}\u{a0}s of it below 50\u{a0}%"));
+    let (limit, in_doubt) = match lowered {
+        Some(share) => (
+            format::percent(share),
+            format!("; for how long it was below 95\u{a0}% cannot be told: {TOO_UNEVEN}"),
+        ),
+        None => ("95\u{a0}%".to_owned(), String::new()),
     };
-    Some(format!("throughput was below 95\u{a0}% of the baseline for {below_95_s:.0}\u{a0}s{deeper}"))
+    Some(format!("throughput was below {limit} of the baseline for {below_95_s:.0}\u{a0}s{deeper}{in_doubt}"))
 }
 
 const TOO_UNEVEN: &str = "the baseline's own seconds differ that much";
 
 /// The limit that stands in the place of 95 % for the loads of which this is so, where it does for each of them; the highest.
-fn lowered_limit_of(fault: &FaultResult, is_meant: impl Fn(&FaultLoadResult) -> bool) -> Option<String> {
+fn lowered_limit_of(fault: &FaultResult, is_meant: impl Fn(&FaultLoadResult) -> bool) -> Option<f64> {
     let meant = fault.loads.iter().filter(|load| is_meant(load));
     let limits: Option<Vec<f64>> = meant.map(FaultLoadResult::lowered_limit_share).collect();
-    limits?.into_iter().reduce(f64::max).map(format::percent)
+    limits?.into_iter().reduce(f64::max)
 }
 
 /// The lowest limit of the loads of a fault that is no 95 %: whose it is where there are several, and its share of the baseline.
@@ -147,7 +148,9 @@ fn back_for_good(fault: &FaultResult) -> String {
         Some(sustained_s) if sustained_s > 0.0 => {
             let after = format::seconds(sustained_s);
             match lowered_limit_of(fault, |load| load.recovery_s.sustained == Some(sustained_s)) {
-                Some(share) => format!("after {after} it stayed at {share} of the baseline or more"),
+                Some(share) => {
+                    format!("after {after} it stayed at {} of the baseline or more", format::percent(share))
+                }
                 None => format!("recovery was sustained after {after}"),
             }
         }

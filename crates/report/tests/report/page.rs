@@ -64,7 +64,7 @@ fn a_limit_that_an_uneven_baseline_lowers_is_told_with_its_value() {
     let loads = &mut fixture.result.faults[0].loads;
     loads[1].below_95_percent_per_s = Some(176.8);
     (loads[0].below_95_percent_s, loads[1].below_95_percent_s) = (Some(8.0), Some(9.0));
-    let told = "throughput was below 52 % of the baseline for 9 s; for how long it was below 95 % cannot be told: the \
+    let told = "throughput was below 52 % of the baseline for 9 s, 8 s of it below 50 %; for how long it was below 95 % cannot be told: the \
                 baseline";
     check(&fixture, &[told, "Below 95 % of the baseline 9.0 s (ledger from below 52 % on: uneven baseline)"]);
     let fault = &mut fixture.result.faults[0];
