@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{BASELINE, Verdict};
+use history::Verdict;
 use results::losses::{self, LostWrites};
 use results::{LoadResult, RunResult};
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ impl LoadFigures {
     /// Those of a load's baseline; none where there is none, or nothing succeeded in it.
     #[must_use]
     pub fn of(load: &LoadResult) -> Option<LoadFigures> {
-        let baseline = load.phases.iter().find(|phase| phase.name == BASELINE)?;
+        let baseline = load.baseline()?;
         let measured = &baseline.measured;
         (measured.transactions > 0).then(|| LoadFigures {
             name: load.name.clone(),
@@ -173,7 +173,7 @@ mod tests {
     fn load(name: &str, errors: &[(&str, u64)]) -> LoadResult {
         let mut load = LoadResult { name: name.to_owned(), ..LoadResult::default() };
         load.measured.errors = errors.iter().map(|(class, count)| ((*class).to_owned(), *count)).collect();
-        let mut baseline = PhaseResult { name: BASELINE.to_owned(), ..PhaseResult::default() };
+        let mut baseline = PhaseResult { name: history::BASELINE.to_owned(), ..PhaseResult::default() };
         baseline.measured.transactions = 80;
         baseline.measured.throughput_per_s = 10.0;
         (baseline.measured.latency_us.p50, baseline.measured.latency_us.p99) = (900, 4_000);

@@ -3,7 +3,6 @@
 //! Owns what a figure's name in a scenario stands for in a result; what was published stands in the scenario.
 
 use capabilities::workloads::spelt;
-use history::BASELINE;
 use results::{
     LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, ReproducedFigure, ReproducedReport,
     RunResult,
@@ -14,7 +13,7 @@ use scenario::Scenario;
 pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
     let Some(reproduces) = &scenario.about.reproduces else { return ReproducedReport::default() };
     let load = result.loads.first();
-    let baseline = load.and_then(baseline);
+    let baseline = load.and_then(LoadResult::baseline);
     let seen = load.and_then(|load| shown(load, scenario));
     let figures = reproduces.figures.iter().map(|(name, reported)| ReproducedFigure {
         name: name.clone(),
@@ -26,15 +25,11 @@ pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
     ReproducedReport { report: reproduces.report.clone(), figures: figures.collect() }
 }
 
-fn baseline(load: &LoadResult) -> Option<&PhaseResult> {
-    load.phases.iter().find(|phase| phase.name == BASELINE)
-}
-
 /// What a report shows is what its fault did; without a fault it is the baseline. Nothing where the whole run counts.
 fn shown<'r>(load: &'r LoadResult, scenario: &Scenario) -> Option<&'r PhaseResult> {
     match scenario.schedule.iter().position(|phase| !phase.faults.is_empty()) {
         Some(fault) => load.phases.get(fault),
-        None => baseline(load),
+        None => load.baseline(),
     }
 }
 

@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use history::BASELINE;
-
 use crate::figure::{Curve, Figure, Manner};
 use crate::format;
 use crate::marks::{self, Marks, ShadeKind};
@@ -104,7 +102,7 @@ pub(crate) fn recorded_until(run: &RunDirectory, loads: &[LoadSeconds]) -> u64 {
 
 fn baseline_per_s(run: &RunDirectory, load: &str) -> Option<f64> {
     let load = run.result.loads.iter().find(|result| result.name == load)?;
-    let phase = load.phases.iter().find(|phase| phase.name == BASELINE)?;
+    let phase = load.baseline()?;
     (phase.measured.throughput_per_s > 0.0 && phase.measured.throughput_per_s.is_finite())
         .then_some(phase.measured.throughput_per_s)
 }

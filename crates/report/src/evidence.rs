@@ -122,11 +122,7 @@ fn fault(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
         escape(&fault.target)
     );
     let recovery = &fault.recovery_s;
-    let doubt = if fault.loads.iter().any(FaultLoadResult::has_uneven_baseline) {
-        " (the baseline is uneven)"
-    } else {
-        ""
-    };
+    let doubt = if fault.has_uneven_baseline() { " (the baseline is uneven)" } else { "" };
     // What goes on up to the end of the time that counts for the fault is no longer counted after it.
     let at_least = |goes_on: fn(&FaultLoadResult) -> bool| {
         if fault.loads.iter().any(goes_on) { "at least " } else { "" }

@@ -6,7 +6,7 @@ use crate::format;
 use crate::interruption;
 use results::RunDirectory;
 use results::losses::{self, LostWrites};
-use results::{FaultLoadResult, FaultResult, RunResult};
+use results::{FaultResult, RunResult};
 use scenario::{Clause, Nodes, Story, fault_kind};
 
 /// One of the numbers that stand on top.
@@ -82,9 +82,7 @@ fn interruption(result: &RunResult) -> Number {
 
 fn throughput_during(result: &RunResult) -> Number {
     let ratio = |fault: &FaultResult| {
-        let lowest = fault
-            .throughput_ratio_during
-            .filter(|_| !fault.loads.iter().any(FaultLoadResult::has_uneven_baseline))?;
+        let lowest = fault.throughput_ratio_during.filter(|_| !fault.has_uneven_baseline())?;
         let mut keeping_least =
             fault.loads.iter().filter(|load| load.throughput_ratio_during == Some(lowest));
         let load = keeping_least.next().filter(|_| fault.loads.len() > 1 && keeping_least.next().is_none());
@@ -96,9 +94,7 @@ fn throughput_during(result: &RunResult) -> Number {
     let (value, detail) = match worst {
         _ if result.faults.is_empty() => ("no fault".to_owned(), "nothing to compare".to_owned()),
         None => {
-            let is_uneven =
-                |fault: &FaultResult| fault.loads.iter().any(FaultLoadResult::has_uneven_baseline);
-            let why = match result.faults.iter().any(is_uneven) {
+            let why = match result.faults.iter().any(FaultResult::has_uneven_baseline) {
                 true => "the baseline is too uneven",
                 false => "no baseline, or no fault that can be compared with it",
             };

@@ -3,7 +3,7 @@
 //! Owns which stretch is looked at, what counts as a failure and what as next to nothing. A load without a single success is
 //! told by others, and sentences are the verdict's.
 
-use history::{BASELINE, ErrorClass};
+use history::ErrorClass;
 
 use crate::load::{LoadFigures, LoadResult, PhaseResult};
 
@@ -45,10 +45,6 @@ impl LoadResult {
         idle.or_else(|| self.mostly_errors()).or_else(|| self.fewer_than_clients())
     }
 
-    fn baseline(&self) -> Option<&PhaseResult> {
-        self.phases.iter().find(|phase| phase.name == BASELINE)
-    }
-
     fn mostly_errors(&self) -> Option<Barren> {
         let baseline = self.baseline();
         let measured = baseline.map_or(&self.measured, |phase| &phase.measured);
@@ -85,6 +81,8 @@ fn failures(measured: &LoadFigures) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use history::BASELINE;
+
     use super::*;
 
     fn figures(transactions: u64, class: &str, errors: u64) -> LoadFigures {

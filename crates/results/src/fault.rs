@@ -72,6 +72,12 @@ pub struct FaultResult {
 }
 
 impl FaultResult {
+    /// Whether the baseline of any load is so uneven that its mean is chance.
+    #[must_use]
+    pub fn has_uneven_baseline(&self) -> bool {
+        self.loads.iter().any(FaultLoadResult::has_uneven_baseline)
+    }
+
     /// The lost writes that are laid to it; none where that could not be told.
     #[must_use]
     pub fn lost(&self) -> Option<LostWrites> {

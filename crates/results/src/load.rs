@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::FirstError;
+use history::{BASELINE, FirstError};
 use serde::{Deserialize, Serialize};
 
 /// Latency figures, microseconds. All zero when there was nothing to measure.
@@ -119,6 +119,14 @@ pub struct LoadResult {
     /// Why it ended early: a defect of the load generator. Its figures are then incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<EndedEarly>,
+}
+
+impl LoadResult {
+    /// Its figures in the phase `baseline`.
+    #[must_use]
+    pub fn baseline(&self) -> Option<&PhaseResult> {
+        self.phases.iter().find(|phase| phase.name == BASELINE)
+    }
 }
 
 /// How a load ended that nobody told to.

@@ -1,15 +1,14 @@
-//! What a person is told of a load from which nothing follows. Which loads these are `results` says.
-
-use results::{Barren, LoadResult};
+//! Sentences about loads whose figures prove nothing, with what to do. Which loads these are is decided in `results`.
 
 use report::with_thousands;
+use results::{Barren, LoadResult};
 
 /// Why nothing follows from a load's figures, and what to do.
 pub(crate) fn barren(load: &LoadResult) -> Option<String> {
     let told = match load.barren()? {
         Barren::IdleBaseline => {
-            "no operation succeeded in its baseline, so later figures prove nothing; give the warm-up \
-                                 more time, or look at what the database waited for"
+            "no operation succeeded in its baseline, so later figures prove nothing; give the warm-up more time, or \
+             look at what the database waited for"
                 .to_owned()
         }
         Barren::MostlyErrors { in_baseline, errors, transactions } => {
@@ -36,7 +35,7 @@ pub(crate) fn barren(load: &LoadResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use results::LoadFigures;
+    use results::{LoadFigures, PhaseResult};
 
     use super::*;
 
@@ -61,5 +60,23 @@ mod tests {
             told.starts_with("load kv: it has 25,794 errors and 9 transactions, so its figures"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn a_baseline_of_mostly_errors_or_without_an_operation_is_named() {
+        let with = |transactions: u64, errors: &[(&str, u64)]| {
+            let errors = errors.iter().map(|(class, count)| ((*class).to_owned(), *count)).collect();
+            let measured = LoadFigures { transactions, errors, ..LoadFigures::default() };
+            let phase =
+                PhaseResult { name: history::BASELINE.to_owned(), measured, ..PhaseResult::default() };
+            let measured = LoadFigures { transactions: 4_000, ..LoadFigures::default() };
+            let load =
+                LoadResult { name: "kv".to_owned(), measured, phases: vec![phase], ..LoadResult::default() };
+            barren(&load).expect("a reason")
+        };
+        let told = with(9, &[("connection", 25_794)]);
+        assert!(told.contains("its baseline has 25,794 errors and 9 transactions"), "{told}");
+        let told = with(0, &[]);
+        assert!(told.starts_with("load kv: no operation succeeded in its baseline"), "{told}");
     }
 }

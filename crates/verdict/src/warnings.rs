@@ -68,7 +68,7 @@ pub(crate) fn all_warnings(
 
 /// Conflicts with other transactions are no errors of the database, and yet a load of which most attempts end so measures little else.
 fn mostly_conflicts(load: &LoadResult) -> Option<WarningResult> {
-    let measured = &load.phases.iter().find(|phase| phase.name == BASELINE)?.measured;
+    let measured = &load.baseline()?.measured;
     let conflicts = *measured.errors.get(ErrorClass::Serialization.name())?;
     (conflicts > measured.transactions).then(|| WarningResult {
         what: format!(
