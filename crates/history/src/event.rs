@@ -158,6 +158,13 @@ pub enum EventKind {
         /// Its name.
         node: String,
     },
+    /// The node that led before leads again, and for some time nobody did.
+    LeaderAgain {
+        /// Its name.
+        node: String,
+        /// For so many seconds no node said that it led, to a look.
+        without_s: f64,
+    },
     /// The first operation that was sent after a fault took effect and succeeded.
     FirstSuccess {
         /// The fault's number.

@@ -240,6 +240,9 @@ fn told(kind: &EventKind) -> Option<String> {
             format!("  {host} now serves the volume of {node} and has every write: {why}")
         }
         EventKind::Leader { node } => format!("  {node} is now the leader"),
+        EventKind::LeaderAgain { node, without_s } => {
+            format!("  {node} is the leader again; no node led for {without_s:.1} s")
+        }
         EventKind::FirstSuccess { load, after_s, .. } => {
             format!("  {load} first success after {after_s:.2} s")
         }

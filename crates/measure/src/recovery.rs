@@ -15,7 +15,8 @@
 //! everything that the baseline's own spread explains: than its slowest second, and than its mean less
 //! [`SPREAD_DEVIATIONS`] standard deviations. A second below 50 % is always below 95 %, too. A baseline that is shorter
 //! than [`BASELINE_SECONDS_MIN`], or of which a second is itself below 50 %, supports no such judgement: the figures are
-//! absent then, and [`Incomparable`] says why.
+//! absent then, and [`Incomparable`] says why. Of a load at a rate the baseline is no more than what was due in it: operations
+//! that were late from the warm-up are in no later second.
 //!
 //! **Sustained recovery.** The end of the last relapse in the window: of the last second below 50 %, of the last two
 //! neighbouring seconds below 95 %, and of the last interruption, whichever is latest. A single second between 50 % and
@@ -114,6 +115,15 @@ impl Baseline {
             Ok(below)
         };
         Ok(Baseline { per_s, below_95_percent_per_s })
+    }
+
+    /// The same where no more than this was due a second: what was done beyond that was late from before, and no later second
+    /// has it to do again.
+    #[must_use]
+    pub fn at_most(self, due_per_s: f64) -> Baseline {
+        let per_s = self.per_s.min(due_per_s);
+        let below = self.below_95_percent_per_s.map(|below| below.min(RECOVERED_SHARE * per_s));
+        Baseline { per_s, below_95_percent_per_s: below }
     }
 }
 

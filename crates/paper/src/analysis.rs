@@ -109,8 +109,9 @@ fn every_failure(scenario: &Scenario, deployment: &Deployment) -> Vec<Failure> {
 
 #[cfg(test)]
 mod tests {
+    use history::NodeId;
     use model::Acknowledgements;
-    use model::survival::{Data, Service, outcome};
+    use model::survival::{Action, Data, Failure, Service, outcome};
     use scenario::Source;
 
     use super::*;
@@ -155,6 +156,23 @@ mod tests {
         check("fr1-topologies-edge.yaml", &[whole]);
         check("etcd.yaml", &[whole]);
         check("etcd-power-loss.yaml", &[(Service::Unavailable, Data::OnFailedOnly); 3]);
+    }
+
+    #[test]
+    fn of_a_target_that_the_seed_draws_the_worst_is_told_and_of_how_many() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../scenarios/host-failure-promote.yaml");
+        let text = std::fs::read_to_string(&path).expect("a shipped scenario");
+        let text = text.replace("power-off: { host: leader }", "power-off: { host: random }");
+        let source = Source { name: "random.yaml".to_owned(), text };
+        let paper = analyse(&scenario::parse(&source, &[]).expect("a sound scenario"));
+        let Judgement::Worst { choices, failures, outcome } = &paper.planned[0].judgement else {
+            panic!("not judged");
+        };
+        // Any of the nodes' hosts; that of the leader makes the platform promote.
+        let leader = Failure::Down(paper.deployment.host_of(NodeId::new(0)).to_vec());
+        assert_eq!((*choices, failures.as_slice()), (paper.deployment.nodes.len(), &[leader][..]));
+        assert_eq!(outcome.action, Action::Promoted);
     }
 
     #[test]

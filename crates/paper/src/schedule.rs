@@ -4,6 +4,7 @@
 //! the one of the start. What only makes the network or a disk worse is not judged, and said so.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct JudgedFault {
 pub enum Judgement {
     /// The worst of what it may strike.
     Worst {
+        /// How many things it may strike: more than one where its target is a role or drawn from the seed.
+        choices: usize,
         /// What is struck then.
         failures: Vec<Failure>,
         /// What that leaves.
@@ -165,12 +168,14 @@ fn stands(
 }
 
 fn worst(deployment: &Deployment, choices: impl Iterator<Item = Vec<Failure>>) -> Judgement {
-    let judged = choices.map(|failures| (outcome(deployment, &failures), failures));
-    judged
-        .min_by_key(|(outcome, _)| *outcome)
-        .map_or(Judgement::NotOnPaper("it affects nothing in this site".into()), |(outcome, failures)| {
-            Judgement::Worst { failures, outcome }
-        })
+    let mut count = 0;
+    let judged = choices.inspect(|_| count += 1).map(|failures| (outcome(deployment, &failures), failures));
+    // Of equals the one after which the platform has most to do.
+    let badness = |outcome: &Outcome| (outcome.service, outcome.data, Reverse(outcome.action));
+    let worst = judged.min_by_key(|(outcome, _)| badness(outcome));
+    worst.map_or(Judgement::NotOnPaper("it affects nothing in this site".into()), |(outcome, failures)| {
+        Judgement::Worst { choices: count, failures, outcome }
+    })
 }
 
 /// The clock of a node that moves with a clock of its own: it lags by the stun afterwards.

@@ -1,13 +1,13 @@
 //! Tells who leads where nodes elect their leader themselves: each is asked by itself, inside, again and again.
 //!
-//! Owns the looks and what counts as another leader. Where the platform promotes, it tells so itself. What is said here is when
+//! Owns the looks and what counts as another leader, or as the same one again. Where the platform promotes, it tells so itself. What is said here is when
 //! it was seen: up to a look later than it was so.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use history::{EventKind, EventSink};
 
@@ -15,6 +15,8 @@ use crate::platform::Platform;
 
 /// Between two looks. A node that does not answer holds one up for a second.
 const INTERVAL: Duration = Duration::from_millis(200);
+/// A shorter time without a leader is told to nobody, seconds: a look that one node held up takes as long.
+const WORTH_TELLING_S: f64 = 1.5;
 
 /// The running watch. Dropping it ends it.
 pub struct LeaderWatch {
@@ -55,32 +57,46 @@ impl Drop for LeaderWatch {
 }
 
 fn look(stopped: &Receiver<()>, platform: &Platform, events: &dyn EventSink) {
-    let mut leaders = Leaders { told: platform.leader().to_string(), last: BTreeSet::new() };
+    let mut leaders = Leaders { told: platform.leader().to_string(), ..Leaders::default() };
+    let began = Instant::now();
     while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-        if let Some(node) = leaders.take(platform.leaders_by_asking()) {
-            events.say(EventKind::Leader { node });
+        let at_s = began.elapsed().as_secs_f64();
+        if let Some(seen) = leaders.take(platform.leaders_by_asking(), at_s) {
+            events.say(seen);
         }
     }
 }
 
 /// Who led when it was looked last, and who was told to.
+#[derive(Default)]
 struct Leaders {
     told: String,
     last: BTreeSet<String>,
+    /// Since when no node has said that it leads, where one had.
+    none_since_s: Option<f64>,
 }
 
 impl Leaders {
-    /// Whom to tell of after a look at which these nodes said that they lead. An old leader that is cut off may still say so
-    /// beside the new one; a leader that was silent for a look is no new one.
-    fn take(&mut self, now: BTreeSet<String>) -> Option<String> {
+    /// What to tell after a look at which these nodes said that they lead. An old leader that is cut off may still say so
+    /// beside the new one; a leader that was silent for a look is no new one, and for longer it leads again.
+    fn take(&mut self, now: BTreeSet<String>, at_s: f64) -> Option<EventKind> {
         let fresh = now.difference(&self.last).find(|node| **node != self.told);
         let only_others = || now.first().filter(|_| !now.contains(&self.told));
         let new = fresh.or_else(only_others).cloned();
+        let without_s = match now.is_empty() {
+            true => {
+                self.none_since_s = self.none_since_s.or((!self.last.is_empty()).then_some(at_s));
+                None
+            }
+            false => self.none_since_s.take().map(|since_s| at_s - since_s),
+        };
         self.last = now;
-        if let Some(new) = &new {
-            self.told.clone_from(new);
+        if let Some(new) = new {
+            self.told.clone_from(&new);
+            return Some(EventKind::Leader { node: new });
         }
-        new
+        let without_s = without_s.filter(|without_s| *without_s >= WORTH_TELLING_S)?;
+        Some(EventKind::LeaderAgain { node: self.told.clone(), without_s })
     }
 }
 
@@ -88,18 +104,34 @@ impl Leaders {
 mod tests {
     use super::*;
 
+    /// Looks, a second after each other.
     fn check(looks: &[&[&str]], expected: &[&str]) {
-        let mut leaders = Leaders { told: "n1".to_owned(), last: BTreeSet::new() };
-        let told =
-            looks.iter().filter_map(|look| leaders.take(look.iter().map(ToString::to_string).collect()));
-        assert_eq!(told.collect::<Vec<_>>(), expected, "{looks:?}");
+        let mut leaders = Leaders { told: "n1".to_owned(), ..Leaders::default() };
+        let look = |(at_s, look): (usize, &&[&str])| {
+            let seen = leaders.take(look.iter().map(ToString::to_string).collect(), at_s as f64)?;
+            Some(match seen {
+                EventKind::Leader { node } => node,
+                EventKind::LeaderAgain { node, without_s } => format!("{node} after {without_s}"),
+                other => format!("{other:?}"),
+            })
+        };
+        let told: Vec<String> = looks.iter().enumerate().filter_map(look).collect();
+        assert_eq!(told, expected, "{looks:?}");
     }
 
     #[test]
-    fn a_leader_is_told_once_and_not_again_after_it_was_silent() {
+    fn a_leader_is_told_once_and_not_again_after_it_was_silent_for_a_look() {
         check(&[&["n1"], &[], &["n1"], &["n1"]], &[]);
         check(&[&["n1"], &[], &["n2"], &["n2"], &[], &["n2"]], &["n2"]);
         check(&[&["n2"]], &["n2"]);
+    }
+
+    #[test]
+    fn a_leader_that_was_gone_for_longer_and_whom_nobody_replaced_leads_again() {
+        check(&[&["n1"], &[], &[], &[], &["n1"], &["n1"]], &["n1 after 3"]);
+        check(&[&["n1"], &[], &[], &["n2"], &[], &[], &["n2"]], &["n2", "n2 after 2"]);
+        // Nobody had led yet.
+        check(&[&[], &[], &["n1"]], &[]);
     }
 
     #[test]

@@ -392,15 +392,12 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
     match kind {
         EventKind::RunStarted { .. } => ("", "The run starts.".to_owned()),
         EventKind::Progress { what } => ("", what.clone()),
-        EventKind::LabUp { boot_s, from_snapshot: true, .. } => (
-            "",
-            format!(
-                "Volumes are returned to a snapshot, and the database is ready after {}.",
-                format::seconds(*boot_s)
-            ),
-        ),
-        EventKind::LabUp { boot_s, .. } => {
-            ("", format!("Lab and database are ready after {}.", format::seconds(*boot_s)))
+        EventKind::LabUp { boot_s, from_snapshot, .. } => {
+            let what = match from_snapshot {
+                true => "Volumes are returned to a snapshot, and the database is",
+                false => "Lab and database are",
+            };
+            ("", format!("{what} ready after {}.", format::seconds(*boot_s)))
         }
         EventKind::RoundTrips { occasion, pairs } => {
             let pairs = format::counted(pairs.len() as u64, "pair", "pairs");
@@ -416,10 +413,10 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             let fault = results::fault_name(kind, " of ", target);
             ("fault", format!("Fault requested: {fault} ({hits}){nodes}."))
         }
-        EventKind::FaultTookEffect { fault, receipt } => (
-            "fault",
-            shown(receipt.verdict, &name(fault), ["took effect", "did not take effect", "took effect"]),
-        ),
+        EventKind::FaultTookEffect { fault, receipt } => {
+            let words = ["took effect", "did not take effect", "took effect"];
+            ("fault", shown(receipt.verdict, &name(fault), words))
+        }
         EventKind::FaultHealed { fault, receipt } => {
             ("fault", shown(receipt.verdict, &name(fault), ["is healed", "did not heal", "healed"]))
         }
@@ -434,6 +431,9 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
             ("platform", format!("{host} now serves the volume of {node} and has every write: {why}"))
         }
         EventKind::Leader { node } => ("platform", format!("{node} is now the leader.")),
+        EventKind::LeaderAgain { node, without_s: gap_s } => {
+            ("platform", format!("{node} leads again; no node led for {}.", format::seconds(*gap_s)))
+        }
         EventKind::FirstSuccess { load, after_s, .. } => {
             ("platform", format!("First success of {load}, {} after the fault.", format::seconds(*after_s)))
         }

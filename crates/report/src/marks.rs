@@ -174,6 +174,9 @@ fn moments(run: &RunDirectory) -> Vec<Moment> {
                 }
                 leader = Some(node);
             }
+            EventKind::LeaderAgain { node, .. } => {
+                moments.push(Moment { t_s: event.t_s, what: format!("{node} is the leader again") });
+            }
             EventKind::FirstSuccess { fault, load, after_s } => {
                 let t_s = event.t_s;
                 let what = format!("first success of {load}, {} after the fault", format::seconds(*after_s));

@@ -267,6 +267,10 @@ fn answers(run: &RunDirectory, fault: &FaultResult, effect_s: f64) -> Vec<String
                     format::seconds(event.t_s - effect_s)
                 ));
             }
+            EventKind::LeaderAgain { node, without_s } => {
+                let (after, without) = (format::seconds(event.t_s - effect_s), format::seconds(*without_s));
+                told.push(format!("{node} was leader again after {after}; no node led for {without}"));
+            }
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns when a pass is none. How a verdict comes about is the run's to say; a failure that is claimed stays one.
 
-use history::{FaultId, Verdict};
+use history::Verdict;
 
 use crate::run::RunResult;
 
@@ -17,55 +17,16 @@ pub(crate) fn held_to_its_parts(mut result: RunResult) -> RunResult {
     result
 }
 
+/// The first part that leaves no pass, by the rules that give a run its verdict.
 fn part_that_did_not_pass(result: &RunResult) -> Option<String> {
     let told =
         |what: String, verdict: Verdict| (verdict != Verdict::Pass).then(|| format!("{what} is {verdict}"));
     let mut checks = result.checks.iter();
     let mut expectations = result.expectations.iter();
-    let mut faults = FaultId::of_each(&result.faults);
     checks
         .find_map(|check| told(format!("check {}", check.name), check.verdict))
         .or_else(|| expectations.find_map(|one| told(format!("expectation {}", one.name), one.verdict)))
-        .or_else(|| {
-            faults.find_map(|(number, fault)| {
-                told(format!("the receipt of fault {}", number.ordinal()), fault.receipt.verdict)
-            })
-        })
-        .or_else(|| doubt_beside_the_parts(result))
-}
-
-/// What leaves a run in doubt whatever its parts say, by the rules that give the run its verdict: only what the result itself
-/// has in full.
-fn doubt_beside_the_parts(result: &RunResult) -> Option<String> {
-    let lab = &result.lab;
-    let judged_from_s = result.judged_from_s();
-    let lost_at = result.faults.iter().position(|fault| fault.lab_lost_synced);
-    let stall = lab.stalls.iter().find(|stall| stall.to_s >= judged_from_s);
-    let ended = result.loads.iter().find(|load| load.ended_early.is_some());
-    let stranger = lab.interference.iter().find(|seen| seen.interference.is_doubtful());
-    let links = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail);
-    let silent = result.loads.iter().find(|load| load.measured.transactions == 0);
-    let barren = result.loads.iter().find(|load| load.barren().is_some());
-    let late = result.fault_after_the_loads();
-    let unshut = lab.kernel_path.as_ref().filter(|path| path.places_unshut > 0);
-    let doubts = [
-        result.checks.is_empty().then(|| "it has no checks".to_owned()),
-        lost_at.map(|number| format!("the lab lost synced data at fault {}", number + 1)),
-        lab.failed_rollbacks
-            .first()
-            .map(|of| format!("{} could not be brought back to what was durable", of.volume)),
-        stall.map(ToString::to_string),
-        ended.map(|load| format!("load {} ended before the schedule", load.name)),
-        silent.map(|load| format!("load {} has no success", load.name)),
-        barren.map(|load| format!("load {} did next to nothing, or mostly failed", load.name)),
-        stranger.map(|seen| format!("{}, outside the schedule", seen.interference)),
-        lab.placement.first().map(|of| of.violation.clone()),
-        lab.nothing_to_lose.as_ref().map(|why| format!("durability at power-off was not tested: {why}")),
-        links.map(|_| "the receipt of the site's links is fail".to_owned()),
-        late.map(|(number, _)| format!("fault {} took effect after the loads had ended", number.ordinal())),
-        unshut.map(|_| "places could not be taken off the kernel's own path".to_owned()),
-    ];
-    doubts.into_iter().flatten().next()
+        .or_else(|| result.doubts().first().map(ToString::to_string))
 }
 
 #[cfg(test)]
@@ -130,7 +91,7 @@ mod tests {
         };
         check(|result| result.checks.clear(), "it has no checks");
         check(|result| result.checks[0].verdict = Verdict::Unknown, "check ledger is unknown");
-        check(|result| result.faults[0].receipt.verdict = Verdict::Fail, "the receipt of fault 1");
+        check(|result| result.faults[0].receipt.verdict = Verdict::Fail, "fault 1 has no receipt");
         check(|result| result.faults[0].lab_lost_synced = true, "lost synced data at fault 1");
         check(|result| result.faults[0].took_effect_s = Some(15.0), "fault 1 took effect after the loads");
         check(
@@ -156,9 +117,12 @@ mod tests {
                 let ended = EndedEarly { why: "it broke off".to_owned(), recorded: true };
                 result.loads[0].ended_early = Some(ended);
             },
-            "load ledger ended before the schedule",
+            "load ledger ended early",
         );
-        check(|result| result.lab.interference.push(killed(9, false)), "outside the schedule");
+        check(
+            |result| result.lab.interference.push(killed(9, false)),
+            "postgres on n1 was killed (signal 9) at 7.0 s",
+        );
         check(
             |result| {
                 let violation = "n1 and n2 ran on one host".to_owned();
@@ -175,7 +139,7 @@ mod tests {
                 let receipt = Receipt { verdict: Verdict::Fail, evidence: Vec::new() };
                 result.links_receipt = Some(receipt);
             },
-            "the receipt of the site's links",
+            "the site's links do not behave as configured",
         );
     }
 }

@@ -7,6 +7,7 @@ mod barren_load;
 mod by_second;
 mod claim;
 mod derive;
+mod doubts;
 mod fault;
 pub mod folder;
 mod hosts_csv;
@@ -24,6 +25,7 @@ mod volume;
 
 pub use barren_load::Barren;
 pub use by_second::{LoadSeconds, Second, by_load, recorded_until};
+pub use doubts::{AgentDoubt, Doubt};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult, fault_name, new_leader_s, of_all};
 pub use hosts_csv::HostRow;
 pub use lab::{

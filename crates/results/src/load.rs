@@ -113,6 +113,13 @@ pub struct LoadResult {
     pub measured: LoadFigures,
     /// The same by phase, warm-up included.
     pub phases: Vec<PhaseResult>,
+    /// Acknowledged writes of this load that are missing at the end; absent where its check does not count them, cannot tell,
+    /// or knows only how many of several loads are missing together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_writes: Option<u64>,
+    /// What its check found that no client wrote; absent as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invented_writes: Option<u64>,
     /// The first error of each class over the whole run, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_errors: Vec<FirstError>,

@@ -260,7 +260,7 @@ impl<'s> Surroundings<'s> {
         let (measured, name) = (document.entry.measured, document.entry.name);
         let most = match measured {
             Measured::OfRun => 0,
-            Measured::OfLoad => 1,
+            Measured::OfRunLoadOrFault | Measured::OfRunOrLoad | Measured::OfLoad => 1,
             Measured::InPhase | Measured::AfterFault => 2,
         };
         if document.scope.len() > most {
@@ -325,8 +325,11 @@ impl<'s> Surroundings<'s> {
             (false, None) => {
                 let loads = self.loads.iter().map(|load| load.name.clone());
                 let known: Vec<String> = loads.chain(self.names(document.entry.measured)).collect();
-                let kinds =
-                    if document.entry.measured == Measured::OfLoad { "load" } else { "load, phase or fault" };
+                let kinds = match document.entry.measured {
+                    Measured::OfRun | Measured::OfRunOrLoad | Measured::OfLoad => "load",
+                    Measured::OfRunLoadOrFault => "load or fault",
+                    Measured::InPhase | Measured::AfterFault => "load, phase or fault",
+                };
                 refuse_name(part, kinds, &known, findings);
                 None
             }
@@ -381,10 +384,10 @@ impl<'s> Surroundings<'s> {
     fn find(&self, text: &str, measured: Measured) -> Option<Within> {
         let is_phase = self.schedule.iter().any(|phase| phase.name == text);
         match measured {
-            Measured::OfRun | Measured::OfLoad => None,
+            Measured::OfRun | Measured::OfRunOrLoad | Measured::OfLoad => None,
             Measured::InPhase if is_phase => Some(Within::Phase(text.to_owned())),
             Measured::InPhase => (text == WHOLE_RUN).then_some(Within::WholeRun),
-            Measured::AfterFault => {
+            Measured::AfterFault | Measured::OfRunLoadOrFault => {
                 let numbered = || self.faults.iter().enumerate();
                 let those = |named: &dyn Fn(usize, &(&str, &str)) -> bool| -> Option<Within> {
                     let found: Vec<usize> = numbered()
@@ -403,12 +406,12 @@ impl<'s> Surroundings<'s> {
     /// What [`find`](Self::find) would find, for suggestions.
     fn names(&self, measured: Measured) -> Vec<String> {
         let mut names: Vec<String> = match measured {
-            Measured::OfRun | Measured::OfLoad => Vec::new(),
+            Measured::OfRun | Measured::OfRunOrLoad | Measured::OfLoad => Vec::new(),
             Measured::InPhase => {
                 let phases = self.schedule.iter().map(|phase| phase.name.clone());
                 phases.chain([WHOLE_RUN.to_owned()]).collect()
             }
-            Measured::AfterFault => {
+            Measured::AfterFault | Measured::OfRunLoadOrFault => {
                 let named =
                     self.faults.iter().flat_map(|(phase, kind)| [(*phase).to_owned(), (*kind).to_owned()]);
                 named.chain((0..self.faults.len()).map(fault_name)).collect()

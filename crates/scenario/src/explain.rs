@@ -85,9 +85,13 @@ fn of_word(word: &str) -> Vec<Explanation> {
 /// The quantity without a scope and with one.
 fn quantity_examples(entry: &QuantityEntry) -> Vec<String> {
     let (name, example) = (entry.name, entry.example);
+    let workloads = entry.needs.workloads();
+    let a_load = &workloads[..workloads.len().min(1)];
+    let with_a_fault: Vec<&str> = a_load.iter().copied().chain(["power-off"]).collect();
     let scoped = match entry.measured {
         Measured::OfRun => &[][..],
-        Measured::OfLoad => &["tpcc"][..],
+        Measured::OfRunOrLoad | Measured::OfLoad => a_load,
+        Measured::OfRunLoadOrFault => with_a_fault.as_slice(),
         Measured::InPhase => &["tpcb.fault", "fault", "tpcb.all"][..],
         Measured::AfterFault => &["tpcb.power-off", "fault-2"][..],
     };

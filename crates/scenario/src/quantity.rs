@@ -85,6 +85,10 @@ pub enum LatencyFigure {
 pub enum Measured {
     /// The run as a whole.
     OfRun,
+    /// The run as a whole, or that part of it which is one load's or is laid to one fault.
+    OfRunLoadOrFault,
+    /// The run as a whole, or that part of it which is one load's.
+    OfRunOrLoad,
     /// Each load.
     OfLoad,
     /// Each load in each phase.
@@ -99,7 +103,8 @@ impl Measured {
     pub fn syntax(self) -> &'static str {
         match self {
             Measured::OfRun => "no scope",
-            Measured::OfLoad => "scope LOAD",
+            Measured::OfRunLoadOrFault => "scope LOAD or FAULT",
+            Measured::OfRunOrLoad | Measured::OfLoad => "scope LOAD",
             Measured::InPhase => "scope LOAD.PHASE",
             Measured::AfterFault => "scope LOAD.FAULT",
         }
@@ -227,6 +232,17 @@ const fn of_run(
     QuantityEntry { name, quantity, unit, measured: Measured::OfRun, needs, meaning, example }
 }
 
+const fn of_writes(
+    name: &'static str,
+    quantity: Quantity,
+    measured: Measured,
+    checks: &'static [&'static str],
+    meaning: &'static str,
+) -> QuantityEntry {
+    let needs = Needs::CheckedBy(checks);
+    QuantityEntry { name, quantity, unit: Unit::Count, measured, needs, meaning, example: "0" }
+}
+
 const fn after_fault(
     name: &'static str,
     quantity: Quantity,
@@ -275,20 +291,20 @@ const fn of_orders(
 
 /// Every quantity a scenario may expect, in the order they are told to people.
 pub const QUANTITIES: &[QuantityEntry] = &[
-    of_run(
+    of_writes(
         "lost_writes",
         Quantity::LostWrites,
-        (Unit::Count, Needs::CheckedBy(COUNTING)),
+        Measured::OfRunLoadOrFault,
+        COUNTING,
         "acknowledged writes that are missing at the end: those of the ledger, or without a ledger those of all \
          other workloads that count them",
-        "0",
     ),
-    of_run(
+    of_writes(
         "invented_writes",
         Quantity::InventedWrites,
-        (Unit::Count, Needs::CheckedBy(FINDING)),
+        Measured::OfRunOrLoad,
+        FINDING,
         "rows and values at the end that no client wrote",
-        "0",
     ),
     of_run(
         "anomalies",

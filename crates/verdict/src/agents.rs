@@ -6,19 +6,14 @@
 use std::collections::BTreeMap;
 
 use history::{AgentFacts, Event, EventKind, Operation, Verdict};
-use results::{LoadResult, WarningResult};
+use results::{AgentDoubt, LoadResult, WarningResult};
 
 use crate::checks::Checked;
 
-/// Figures are counted by the second, and a second belongs to the phase that its middle lies in: times that are off by more
-/// than half of one say nothing of phases.
-const HALF_A_SECOND_US: f64 = 500_000.0;
 /// From here on a reader should know: a hundredth of the second that figures are counted in.
 const WORTH_TELLING_US: f64 = 10_000.0;
 /// An agent that began so long after the others is told of, seconds.
 const LATE_S: f64 = 0.1;
-/// One that began so late stood still for as long as a stall of the lab lasts, seconds: too little was asked meanwhile.
-const TOO_LATE_S: f64 = 0.5;
 /// Checks that hold the times of different clients against each other.
 const BY_TIME: [&str; 4] =
     [check::register::NAME, check::convergence::NAME, check::last_writes::NAME, check::list_append::NAME];
@@ -32,33 +27,25 @@ pub(crate) fn agents(events: &[Event]) -> Vec<AgentFacts> {
     events.iter().filter_map(facts).collect()
 }
 
-/// Why nothing can be said of phases and recoveries. What is judged begins at `judged_from_s`.
-pub(crate) fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
-    let late = agents.iter().filter(|agent| agent.late_s > judged_from_s.max(TOO_LATE_S)).map(|agent| {
-        format!(
-            "agent {} started {:.1} s late; load {} was too low in the judged phases; reduce latency to the agent, \
-             or give the warm-up more time",
-            agent.agent, agent.late_s, agent.load
-        )
-    });
-    let of_clock = |agent: &AgentFacts| match agent.clock.off_by_at_most_us {
-        // Compared before the run and not after it: `Clocks` and the expectations doubt what rests on its times.
-        None if agent.lost.is_some() && agent.clock.before.is_some() => None,
-        None => Some(format!(
-            "the clock of agent {} could not be compared with this machine's before and after the run, so its times are \
-             not known",
-            agent.agent
-        )),
-        Some(off_us) if off_us > HALF_A_SECOND_US => Some(format!(
-            "times of agent {} may be off by {:.1} s, so phases and recovery times of load {} are not known; keep the \
+/// Why nothing can be said of phases and recoveries of an agent's load, and what to do.
+pub(crate) fn left_open(agent: &AgentFacts, doubt: AgentDoubt) -> String {
+    let AgentFacts { agent: name, load, .. } = agent;
+    match doubt {
+        AgentDoubt::ClockNotCompared => format!(
+            "the clock of agent {name} could not be compared with this machine's before and after the run, so its times are \
+             not known"
+        ),
+        AgentDoubt::TimesOff(off_us) => format!(
+            "times of agent {name} may be off by {:.1} s, so phases and recovery times of load {load} are not known; keep the \
              clocks of the machines in step, or reduce latency between them",
-            agent.agent,
-            off_us / 1e6,
-            agent.load
-        )),
-        Some(_) => None,
-    };
-    agents.iter().filter_map(of_clock).chain(late).collect()
+            off_us / 1e6
+        ),
+        AgentDoubt::StartedLate => format!(
+            "agent {name} started {:.1} s late; load {load} was too low in the judged phases; reduce latency to the agent, \
+             or give the warm-up more time",
+            agent.late_s
+        ),
+    }
 }
 
 /// What a reader should know of the agents.
@@ -199,8 +186,8 @@ fn in_doubt(checked: Checked, why: &str) -> Checked {
 
 #[cfg(test)]
 mod tests {
-    use history::{Action, AgentLoss, ClockFacts, ClockOffset, Outcome};
-    use results::{CheckResult, LatencyUs, LoadFigures};
+    use history::{Action, AgentLoss, ClockFacts, ClockOffset, Outcome, PhaseFacts, RunFacts};
+    use results::{CheckResult, Doubt, LatencyUs, LoadFigures, RunResult};
 
     use super::*;
 
@@ -225,6 +212,20 @@ mod tests {
         let before = Some(ClockOffset { ahead_us: 0.0, uncertainty_us: 80.0 });
         let clock = ClockFacts { before, ..ClockFacts::default() };
         AgentFacts { lost: Some(lost), clock, ..agent(None) }
+    }
+
+    /// What these agents leave open in a run whose warm-up ended then.
+    fn doubts(agents: &[AgentFacts], judged_from_s: f64) -> Vec<String> {
+        let phase = |name: &str, from_s, to_s| PhaseFacts { name: name.to_owned(), from_s, to_s };
+        let phases =
+            vec![phase(history::WARM_UP, 0.0, judged_from_s), phase("baseline", judged_from_s, 60.0)];
+        let facts = RunFacts { phases, ..RunFacts::default() };
+        let result = RunResult { agents: agents.to_vec(), ..RunResult::blank(facts) };
+        let of_agents = |doubt: Doubt<'_>| match doubt {
+            Doubt::Agent(agent, doubt) => Some(left_open(agent, doubt)),
+            _ => None,
+        };
+        result.doubts().into_iter().filter_map(of_agents).collect()
     }
 
     #[test]

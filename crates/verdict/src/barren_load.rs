@@ -4,8 +4,8 @@ use report::with_thousands;
 use results::{Barren, LoadResult};
 
 /// Why nothing follows from a load's figures, and what to do.
-pub(crate) fn barren(load: &LoadResult) -> Option<String> {
-    let told = match load.barren()? {
+pub(crate) fn barren(load: &LoadResult, why: Barren) -> String {
+    let told = match why {
         Barren::IdleBaseline => {
             "no operation succeeded in its baseline, so later figures prove nothing; give the warm-up more time, or \
              look at what the database waited for"
@@ -30,7 +30,7 @@ pub(crate) fn barren(load: &LoadResult) -> Option<String> {
             with_thousands(transactions)
         ),
     };
-    Some(format!("load {}: {told}", load.name))
+    format!("load {}: {told}", load.name)
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
     fn a_load_that_did_next_to_nothing_is_named_with_its_counts() {
         let measured = LoadFigures { clients: Some(1_000), transactions: 300, ..LoadFigures::default() };
         let load = LoadResult { name: "kv".to_owned(), measured, ..LoadResult::default() };
-        let told = barren(&load).expect("a reason");
+        let told = barren(&load, load.barren().expect("a reason"));
         assert!(
             told.starts_with("load kv: it has 1,000 clients and 300 successful transactions, "),
             "{told}"
@@ -55,7 +55,7 @@ mod tests {
         let errors = [("connection".to_owned(), 25_794)].into();
         let measured = LoadFigures { transactions: 9, errors, ..LoadFigures::default() };
         let load = LoadResult { name: "kv".to_owned(), measured, ..LoadResult::default() };
-        let told = barren(&load).expect("a reason");
+        let told = barren(&load, load.barren().expect("a reason"));
         assert!(
             told.starts_with("load kv: it has 25,794 errors and 9 transactions, so its figures"),
             "{told}"
@@ -72,7 +72,7 @@ mod tests {
             let measured = LoadFigures { transactions: 4_000, ..LoadFigures::default() };
             let load =
                 LoadResult { name: "kv".to_owned(), measured, phases: vec![phase], ..LoadResult::default() };
-            barren(&load).expect("a reason")
+            barren(&load, load.barren().expect("a reason"))
         };
         let told = with(9, &[("connection", 25_794)]);
         assert!(told.contains("its baseline has 25,794 errors and 9 transactions"), "{told}");

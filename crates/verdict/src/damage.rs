@@ -42,6 +42,9 @@ pub(crate) fn series(planned: &Planned<'_>, shown: &Shown, agents: &[AgentFacts]
                 _ => demand(plan?, baseline, stretch),
             }
         };
+        let due_per_s = baseline
+            .and_then(|(from_s, to_s)| plan?.asked(from_s, to_s)?.rate)
+            .map_or(f64::INFINITY, |rate| rate.per_s);
         LoadSeries {
             name: facts.name.clone(),
             seconds: series
@@ -54,7 +57,8 @@ pub(crate) fn series(planned: &Planned<'_>, shown: &Shown, agents: &[AgentFacts]
                 .collect(),
             baseline: baseline
                 .ok_or(Incomparable::NoBaseline)
-                .and_then(|(from_s, to_s)| Baseline::of(&series, from_s, to_s)),
+                .and_then(|(from_s, to_s)| Baseline::of(&series, from_s, to_s))
+                .map(|baseline| baseline.at_most(due_per_s)),
             baseline_wait_s: baseline.zip(waits.as_ref()).and_then(|((from_s, to_s), waits)| {
                 recovery::longest_within(waits, from_s, to_s).map(|wait| wait.length_s())
             }),

@@ -1,16 +1,19 @@
 //! Expectations on figures, where the lab or a stranger had a part in the figures: nothing is judged by them, neither way.
 //!
-//! Owns what puts figures in doubt. What checks say of the data stands: a lost write is lost, whoever stood still.
+//! Owns which expectations rest on figures. What checks say of the data stands: a lost write is lost, whoever stood still.
 
-use history::{FaultId, Verdict};
-use results::{ExpectationResult, RunResult};
+use history::Verdict;
+use results::{Doubt, ExpectationResult, RunResult};
 
 /// Expectations that checks answer, from the history alone.
 const FROM_CHECKS: [&str; 3] = ["lost_writes", "invented_writes", "anomalies"];
 
 /// Leaves expectations on figures `unknown` where the figures are not the database's alone.
 pub(crate) fn doubt_figures(result: &mut RunResult) {
-    let Some(why) = doubt(result) else { return };
+    let Some(why) = result.doubts().into_iter().find(Doubt::is_of_figures).map(|doubt| doubt.to_string())
+    else {
+        return;
+    };
     let rests_on_figures = |expectation: &&mut ExpectationResult| {
         let quantity = expectation.name.rsplit('.').next().unwrap_or_default();
         !FROM_CHECKS.contains(&quantity)
@@ -21,32 +24,10 @@ pub(crate) fn doubt_figures(result: &mut RunResult) {
     }
 }
 
-/// Why the figures of a run are in doubt: the first that there is.
-fn doubt(result: &RunResult) -> Option<String> {
-    let ended = result.loads.iter().find(|load| load.ended_early.is_some());
-    let unshown =
-        || FaultId::of_each(&result.faults).find(|(_, fault)| fault.receipt.verdict != Verdict::Pass);
-    let stalled = || {
-        let judged_from_s = result.judged_from_s();
-        result.lab.stalls.iter().find(|stall| stall.to_s >= judged_from_s)
-    };
-    let strange = || result.lab.interference.iter().find(|seen| seen.interference.is_doubtful());
-    let links = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail);
-    ended
-        .map(|load| format!("load {} ended early", load.name))
-        .or_else(|| {
-            stalled()
-                .map(|stall| format!("the lab stalled for {:.1} s at {:.1} s", stall.length_s, stall.from_s))
-        })
-        .or_else(|| unshown().map(|(number, _)| format!("fault {} has no receipt", number.ordinal())))
-        .or_else(|| strange().map(|seen| format!("{} at {:.1} s", seen.interference, seen.t_s)))
-        .or_else(|| links.map(|_| "the site's links do not behave as configured".to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use history::{Deed, Interference, LabPart, Receipt, Stall};
-    use results::{EndedEarly, FaultResult, InterferenceResult, LoadResult};
+    use results::{EndedEarly, FaultResult, InterferenceResult, KernelPathResult, LoadResult};
 
     use super::*;
     use crate::expectations::tests::facts;
@@ -109,6 +90,13 @@ mod tests {
                 result.links_receipt = Some(Receipt { verdict: Verdict::Fail, evidence: Vec::new() });
             },
             "the site's links do not behave as configured",
+        );
+        check(
+            |result| {
+                let path = KernelPathResult { places_unshut: 1, ..KernelPathResult::default() };
+                result.lab.kernel_path = Some(path);
+            },
+            "places could not be taken off the kernel's own path",
         );
     }
 

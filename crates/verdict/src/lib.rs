@@ -14,6 +14,7 @@ mod faults;
 mod figures_in_doubt;
 mod load_alone;
 mod loads;
+mod losses_by_load;
 mod placement;
 mod reasons;
 mod result;

@@ -82,6 +82,7 @@ impl LoadAlone<'_> {
             phases,
             first_errors: self.first_errors.to_vec(),
             ended_early: self.ended_early.clone(),
+            ..LoadResult::default()
         };
         let lab = LabResult {
             cpu_seconds: BTreeMap::from([("load".to_owned(), self.cpu.as_secs_f64())]),
@@ -136,7 +137,7 @@ fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdic
     if result.loads.iter().all(|load| load.measured.transactions == 0) {
         doubt("no transaction succeeded");
     }
-    if let Some(why) = result.loads.iter().find_map(barren) {
+    if let Some(why) = result.loads.iter().find_map(|load| Some(barren(load, load.barren()?))) {
         doubt(&why);
     }
     if !makes_tables {

@@ -122,6 +122,7 @@ pub(crate) fn load_result(load: &scenario::Load, planned: &Planned<'_>, shown: &
         phases: phases.iter().map(of_phase).collect(),
         first_errors: shown.recorded.first_errors.get(&load.name).cloned().unwrap_or_default(),
         ended_early: shown.ended_early.get(&load.name).cloned(),
+        ..LoadResult::default()
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
-use history::{FaultId, Stall, Verdict};
-use results::{FaultResult, RunResult};
+use history::{FaultId, Receipt, Stall, Verdict};
+use results::{Doubt, EndedEarly, FaultResult, InterferenceResult, PlacementResult, RunResult};
 
 use crate::barren_load::barren;
 
@@ -23,36 +23,18 @@ pub(crate) fn verdict(
         let (name, wanted, measured) = (&expectation.name, &expectation.wanted, &expectation.measured);
         parts.push((expectation.verdict, format!("{name}: wanted {wanted}, measured {measured}")));
     }
-    faults_and_links(result, &mut parts);
-    match interrupted {
-        Some(_) => {}
-        None => parts.extend((result.faults.len()..scheduled).map(FaultId::new).map(never_struck)),
+    if interrupted.is_none() {
+        parts.extend((result.faults.len()..scheduled).map(FaultId::new).map(never_struck));
     }
     if let Some(why) = untold {
         parts.push((Verdict::Unknown, format!("the recording is incomplete: {why}")));
     }
-    for load in &result.loads {
-        if let Some(ended) = &load.ended_early {
-            let why = &ended.why;
-            parts.push((
-                Verdict::Unknown,
-                format!("{why}. The load ended before the schedule, so its figures are incomplete"),
-            ));
-        }
-    }
-    let of_agents = crate::agents::doubts(&result.agents, result.judged_from_s());
-    parts.extend(of_agents.into_iter().map(|why| (Verdict::Unknown, why)));
-    lab(result, &mut parts);
-    for load in result.loads.iter().filter(|load| load.measured.transactions == 0 && interrupted.is_none()) {
-        parts.push((Verdict::Unknown, format!("load {}: none of its operations succeeded", load.name)));
-    }
-    parts.extend(result.loads.iter().filter_map(|load| Some((Verdict::Unknown, barren(load)?))));
-    if result.checks.is_empty() && interrupted.is_none() {
-        parts.push((
-            Verdict::Unknown,
-            "no check applies to any load, so the run proves nothing about the data".to_owned(),
-        ));
-    }
+    let doubts = result.doubts();
+    // A run that was cut short has not had the time for these.
+    let is_too_early =
+        |doubt: &&Doubt<'_>| interrupted.is_some() && matches!(doubt, Doubt::NoSuccess(_) | Doubt::NoChecks);
+    let told = doubts.iter().filter(|doubt| !is_too_early(doubt)).filter_map(in_words);
+    parts.extend(told.map(|reason| (Verdict::Unknown, reason)));
     let lab_lost_synced = result.faults.iter().any(|fault| fault.lab_lost_synced);
     let is_nothing_shown = lab_lost_synced || !result.lab.failed_rollbacks.is_empty();
     // Whoever interrupts a run asks for no verdict: its exit code is always that of `unknown`.
@@ -94,28 +76,43 @@ fn never_struck(number: FaultId) -> (Verdict, String) {
     (Verdict::Unknown, format!("fault {} of the schedule was never struck", number.ordinal()))
 }
 
-/// What has no receipt.
-fn faults_and_links(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
-    for (number, fault) in FaultId::of_each(&result.faults) {
+/// A doubt with what to do. None of those that stand before all others: the verdict itself begins with them.
+fn in_words(doubt: &Doubt<'_>) -> Option<String> {
+    Some(match doubt {
+        Doubt::LabLostSynced(_) | Doubt::FailedRollback(_) => return None,
         // A fault that did not happen proves nothing about the database, neither way.
-        let doubt = if fault.receipt.verdict == Verdict::Pass { Verdict::Pass } else { Verdict::Unknown };
-        let (kind, target) = (&fault.kind, &fault.target);
-        let evidence = fault.receipt.evidence.join("; ");
-        let number = number.ordinal();
-        parts.push((doubt, format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")));
-    }
-    if let Some((number, at_s)) = result.fault_after_the_loads() {
-        let FaultResult { kind, target, .. } = &result.faults[number.index()];
-        let number = number.ordinal();
-        let why = format!(
-            "fault {number} ({kind}, {target}) took effect at {at_s:.1} s, after the loads had ended"
-        );
-        parts.push((Verdict::Unknown, why));
-    }
-    if let Some(links) = result.links_receipt.as_ref().filter(|links| links.verdict == Verdict::Fail) {
-        let evidence = links.evidence.join("; ");
-        parts.push((Verdict::Unknown, format!("the site's links do not behave as configured: {evidence}")));
-    }
+        Doubt::FaultNotShown(number, FaultResult { kind, target, receipt, .. }) => {
+            let (number, evidence) = (number.ordinal(), receipt.evidence.join("; "));
+            format!("fault {number} ({kind}, {target}) has no receipt: {evidence}")
+        }
+        Doubt::FaultAfterLoads(number, FaultResult { kind, target, .. }, at_s) => {
+            let number = number.ordinal();
+            format!("fault {number} ({kind}, {target}) took effect at {at_s:.1} s, after the loads had ended")
+        }
+        Doubt::LinksNotAsConfigured(Receipt { evidence, .. }) => format!("{doubt}: {}", evidence.join("; ")),
+        Doubt::LoadEndedEarly(_, EndedEarly { why, .. }) => {
+            format!("{why}. The load ended before the schedule, so its figures are incomplete")
+        }
+        Doubt::Agent(agent, of) => crate::agents::left_open(agent, *of),
+        Doubt::Stalled(stalls) => stalled(stalls)?,
+        Doubt::Interference(InterferenceResult { interference, t_s }) => format!(
+            "{interference} at {t_s:.1} s, outside the schedule; if this is intended, write `interference: expected` \
+             in `database`"
+        ),
+        Doubt::Placement(PlacementResult { violation, t_s }) => {
+            format!("{violation} at {t_s:.1} s; the platform broke its own rules")
+        }
+        Doubt::PlacesUnshut(times) => format!(
+            "the lab could not return places to the simulated network (times: {times}; the kernel's own path \
+             could not be shut); their packets may have bypassed faults and links; leave out `site.network`"
+        ),
+        Doubt::NothingToLose(_) => doubt.to_string(),
+        Doubt::NoSuccess(load) => format!("load {}: none of its operations succeeded", load.name),
+        Doubt::Barren(load, why) => barren(load, *why),
+        Doubt::NoChecks => {
+            "no check applies to any load, so the run proves nothing about the data".to_owned()
+        }
+    })
 }
 
 /// Volumes whose content is in doubt by the lab's doing. They stand first: what a check found may be theirs.
@@ -125,39 +122,6 @@ fn not_brought_back(result: &RunResult) -> impl Iterator<Item = String> {
         let why = format!("{} {what} at a power-off, at {:.1} s: {}", of.volume, of.t_s, of.why);
         format!("{why}; this run shows nothing about the database")
     })
-}
-
-/// What was seen of the lab itself, and of strangers on its nodes.
-fn lab(result: &RunResult, parts: &mut Vec<(Verdict, String)>) {
-    let judged_from_s = result.judged_from_s();
-    let stalls: Vec<&Stall> = result.lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s).collect();
-    parts.extend(stalled(&stalls).map(|why| (Verdict::Unknown, why)));
-    for seen in &result.lab.interference {
-        if seen.interference.is_doubtful() {
-            let what = &seen.interference;
-            let why = format!("{what} at {:.1} s, outside the schedule", seen.t_s);
-            let remedy = "if this is intended, write `interference: expected` in `database`";
-            parts.push((Verdict::Unknown, format!("{why}; {remedy}")));
-        }
-    }
-    for of in &result.lab.placement {
-        let why = format!("{} at {:.1} s; the platform broke its own rules", of.violation, of.t_s);
-        parts.push((Verdict::Unknown, why));
-    }
-    parts.extend(past_what_was_asked(result).map(|why| (Verdict::Unknown, why)));
-    if let Some(why) = &result.lab.nothing_to_lose {
-        let what = "durability at power-off was not tested";
-        parts.push((Verdict::Unknown, format!("{what}: {why}")));
-    }
-}
-
-/// Places on the kernel's own path whose packets nobody could bring back from it.
-fn past_what_was_asked(result: &RunResult) -> Option<String> {
-    let times = result.lab.kernel_path.as_ref().map(|path| path.places_unshut).filter(|times| *times > 0)?;
-    Some(format!(
-        "the lab could not return places to the simulated network (times: {times}; the kernel's own path \
-         could not be shut); their packets may have bypassed faults and links; leave out `site.network`"
-    ))
 }
 
 /// One sentence for all stalls: the longest, and what the others add. Each has its own event.

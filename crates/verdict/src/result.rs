@@ -12,6 +12,7 @@ use crate::expectations;
 use crate::faults::{Lost, fault_results};
 use crate::figures_in_doubt::doubt_figures;
 use crate::loads::load_result;
+use crate::losses_by_load;
 use crate::placement::violations_of;
 use crate::reasons::verdict;
 use crate::shown::{LabShown, Planned, Shown};
@@ -59,8 +60,9 @@ pub fn draw(
     events: &[Event],
     unrecorded: Option<String>,
 ) -> RunResult {
-    let Checks { checked, loads, agents } = checks;
+    let Checks { checked, mut loads, agents } = checks;
     let scenario = planned.scenario;
+    losses_by_load::tell(&checked, &mut loads);
     let (checks, lost): (Vec<CheckResult>, Vec<Vec<check::LostWrite>>) =
         checked.into_iter().map(|check| (check.result, check.lost)).unzip();
     let lost = Lost { count: results::losses::lost_writes(&checks), known: lost.concat() };

@@ -58,6 +58,7 @@ pub(crate) fn all_warnings(
     found.extend(told.map(|(what, remedy)| WarningResult { what, remedy: remedy.to_owned() }));
     found.extend(loads.iter().filter_map(mostly_conflicts));
     found.extend(loads.iter().filter_map(few_orders));
+    found.extend(loads.iter().filter_map(backlog_in_baseline));
     found.extend(crate::agents::warnings(agents));
     found.extend(links_in_doubt(lab.and_then(|lab| lab.links.as_ref())));
     let kernel_path = lab.and_then(|lab| lab.kernel_path.as_ref());
@@ -79,6 +80,23 @@ fn mostly_conflicts(load: &LoadResult) -> Option<WarningResult> {
         ),
         remedy: "give it more rows (`scale`) or fewer clients: throughput that conflicts limit may rise when a node is lost"
             .to_owned(),
+    })
+}
+
+/// From this share of what was due on, a baseline has more than chance added to it.
+const MORE_THAN_DUE: f64 = 1.05;
+
+/// An open loop in whose baseline operations were done that were due in the warm-up. What follows is compared with what was due.
+fn backlog_in_baseline(load: &LoadResult) -> Option<WarningResult> {
+    let measured = &load.baseline()?.measured;
+    let due_per_s = measured.rate_per_s?;
+    (measured.throughput_per_s > MORE_THAN_DUE * due_per_s).then(|| WarningResult {
+        what: format!(
+            "load {}: {:.0} operations a second were due in its baseline and {:.0} were done, because those of the warm-up \
+             were late; throughput after a fault is compared with what was due",
+            load.name, due_per_s, measured.throughput_per_s
+        ),
+        remedy: "give the warm-up more time, or lower the rate".to_owned(),
     })
 }
 
@@ -222,6 +240,27 @@ mod tests {
             "{told}"
         );
         assert_eq!(mostly_conflicts(&load(5_307)), None);
+    }
+
+    #[test]
+    fn a_baseline_in_which_the_warm_up_was_caught_up_is_warned_of() {
+        let load = |throughput_per_s: f64, rate_per_s: Option<f64>| {
+            let measured =
+                results::LoadFigures { throughput_per_s, rate_per_s, ..results::LoadFigures::default() };
+            let phase = results::PhaseResult {
+                name: BASELINE.to_owned(),
+                measured,
+                ..results::PhaseResult::default()
+            };
+            LoadResult { name: "kv".to_owned(), phases: vec![phase], ..LoadResult::default() }
+        };
+        let told = backlog_in_baseline(&load(131.0, Some(100.0))).expect("a warning").what;
+        assert!(
+            told.starts_with("load kv: 100 operations a second were due in its baseline and 131 "),
+            "{told}"
+        );
+        assert_eq!(backlog_in_baseline(&load(104.0, Some(100.0))), None);
+        assert_eq!(backlog_in_baseline(&load(131.0, None)), None);
     }
 
     #[test]

@@ -281,11 +281,12 @@ fn schedule(paper: &Analysis) -> Vec<String> {
 fn scheduled(paper: &Analysis, planned: &JudgedFault) -> (String, String) {
     let head = format!("    {}: {}", planned.phase, planned.what);
     let tail = match &planned.judgement {
-        Judgement::Worst { failures, outcome } => {
+        Judgement::Worst { choices, failures, outcome } => {
             let names: Vec<String> = failures.iter().map(|failure| named(paper, failure)).collect();
             let names =
                 if names.is_empty() { "all nodes reach each other".to_owned() } else { names.join(" + ") };
-            format!("{names}: {}", label(*outcome).trim_start())
+            let worst = if *choices > 1 { format!("worst of {choices}: ") } else { String::new() };
+            format!("{worst}{names}: {}", label(*outcome).trim_start())
         }
         Judgement::NotOnPaper(why) => format!("not judged: {why}"),
     };

@@ -310,6 +310,17 @@ fn without_a_baseline_no_share_of_it_is_claimed() {
 }
 
 #[test]
+fn operations_that_were_late_from_the_warm_up_do_not_raise_the_baseline() {
+    let baseline =
+        |counts: &[u64]| Baseline::of(&series(counts), 0.0, counts.len() as f64).expect("a baseline");
+    let late = baseline(&[140, 135, 130, 125, 120]).at_most(100.0);
+    assert_eq!((late.per_s, late.below_95_percent_per_s), (100.0, Ok(95.0)));
+    let in_time = baseline(&[100, 99, 101, 100, 100]);
+    assert_eq!(in_time.at_most(102.0), in_time);
+    assert_eq!(in_time.at_most(f64::INFINITY), in_time);
+}
+
+#[test]
 fn means_are_over_whole_seconds_only() {
     let counts = [10, 20, 30, 40, 50];
     let (series, seconds) = (series(&counts), seconds(&counts));

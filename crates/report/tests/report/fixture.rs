@@ -368,11 +368,11 @@ fn load_result(load: &LoadFacts, seconds: &Seconds) -> LoadResult {
             node: Some("n1".to_owned()),
             at_s: 40.25,
         }],
-        ended_early: None,
         phases: PHASES
             .iter()
             .map(|&(name, from_s, to_s)| phase_result(load, seconds, name, from_s, to_s))
             .collect(),
+        ..LoadResult::default()
     }
 }
 

@@ -91,7 +91,7 @@ fn a_result_that_says_pass_although_a_part_of_it_does_not_is_unknown_and_names_t
     let missed = |result: &mut RunResult| result.expectations[2].verdict = Verdict::Unknown;
     check(missed, Verdict::Unknown, "expectation recovery is unknown");
     let unshown = |result: &mut RunResult| result.faults[0].receipt.verdict = Verdict::Fail;
-    check(unshown, Verdict::Unknown, "the receipt of fault 1 is fail");
+    check(unshown, Verdict::Unknown, "fault 1 has no receipt");
     let failed = |result: &mut RunResult| {
         result.verdict = Verdict::Fail;
         result.checks[0].verdict = Verdict::Fail;

@@ -82,7 +82,7 @@ pub(crate) fn expectations() -> Value {
         let mut property = bound(entry.unit);
         let parts = match entry.measured {
             Measured::OfRun => None,
-            Measured::OfLoad => Some("{1}"),
+            Measured::OfRunLoadOrFault | Measured::OfRunOrLoad | Measured::OfLoad => Some("{1}"),
             Measured::InPhase | Measured::AfterFault => Some("{1,2}"),
         };
         if let Some(parts) = parts {

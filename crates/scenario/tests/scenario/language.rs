@@ -8,7 +8,7 @@ use scenario::{
     parse,
 };
 
-const BASE: &str = "\
+pub(crate) const BASE: &str = "\
 name: base
 site:
   regions:
@@ -42,7 +42,7 @@ fn edited(edits: &[(&str, &str)]) -> String {
     })
 }
 
-fn read(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Vec<String>> {
+pub(crate) fn read(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Vec<String>> {
     let source = Source { name: "base.yaml".to_owned(), text: text.to_owned() };
     let overrides: Vec<_> =
         overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
@@ -74,7 +74,7 @@ fn accepted(edits: &[(&str, &str)]) -> Scenario {
     read(&edited(edits), &[]).unwrap_or_else(|problems| panic!("{edits:?}: {problems:?}"))
 }
 
-fn set(overrides: &[(&str, &str)]) -> Scenario {
+pub(crate) fn set(overrides: &[(&str, &str)]) -> Scenario {
     read(BASE, overrides).unwrap_or_else(|problems| panic!("{overrides:?}: {problems:?}"))
 }
 
@@ -336,67 +336,6 @@ fn expectations_are_read_in_base_units() {
     assert_eq!(bound("throughput_ratio_during: \"> 10%\""), "throughput_ratio_during Greater 0.1 (> 10%)");
     assert_eq!(bound("lab_cpu_share: < 0.2"), "lab_cpu_share Less 0.2 (< 0.2)");
     assert_eq!(bound("errors: = 3"), "errors Equal 3 (= 3)");
-}
-
-#[test]
-fn an_expectation_may_be_of_a_load_a_phase_and_a_fault() {
-    use scenario::{Quantity, Within, quantity::LatencyFigure};
-    let p99 = Quantity::Latency(LatencyFigure::P99);
-    let check = |written: &str, quantity: Quantity, load: Option<&str>, within: Within| {
-        let scenario = read(&format!("{BASE}expect:\n  {written}\n"), &[])
-            .unwrap_or_else(|problems| panic!("{written}: {problems:?}"));
-        let one = &scenario.expect[0];
-        assert_eq!((one.quantity, one.load.as_deref(), &one.within), (quantity, load, &within), "{written}");
-        // What is written to the run directory reads as the same.
-        let again = read(&scenario::to_yaml(&scenario, 1), &[]).expect("accepted again");
-        assert_eq!(again.expect, scenario.expect, "{written}");
-    };
-    let phase = |name: &str| Within::Phase(name.to_owned());
-    check("latency_p99: < 5ms", p99, None, Within::Each);
-    check("tpcb.latency_p99: < 5ms", p99, Some("tpcb"), Within::Each);
-    check("fault.latency_p99: < 5ms", p99, None, phase("fault"));
-    check("tpcb.fault.latency_p99: < 5ms", p99, Some("tpcb"), phase("fault"));
-    check("\"*.fault.latency_p99\": < 5ms", p99, None, phase("fault"));
-    check("tpcb.*.latency_p99: < 5ms", p99, Some("tpcb"), Within::Each);
-    check("tpcb.all.latency_p99: < 5ms", p99, Some("tpcb"), Within::WholeRun);
-    check("errors_timeout: 0", Quantity::ErrorsOf("timeout"), None, Within::Each);
-    check("gap: < 5s", Quantity::Gap, None, Within::Each);
-    // A fault by its phase, its kind and its number.
-    for scope in ["fault", "power-off", "fault-1"] {
-        check(&format!("{scope}.gap: < 5s"), Quantity::Gap, None, Within::Faults(vec![0]));
-        check(&format!("tpcb.{scope}.gap: < 5s"), Quantity::Gap, Some("tpcb"), Within::Faults(vec![0]));
-    }
-    let scenario = set(&[("expect.tpcb.fault.latency_p99", "< 5ms")]);
-    assert_eq!(scenario.expect.last().map(|one| one.name.as_str()), Some("tpcb.fault.latency_p99"));
-}
-
-#[test]
-fn expectations_that_cannot_be_measured_or_cannot_fail_are_refused() {
-    let refuse = |written: &str, expected: &str| {
-        let found = read(&format!("{BASE}expect:\n  {written}\n"), &[])
-            .map(|_| panic!("{written} is accepted"))
-            .unwrap_err();
-        assert_eq!(found, [format!("{expected} in base.yaml")], "{written}");
-    };
-    refuse("recovery: < 30", "no-unit `< 30`");
-    refuse("recovery: 30s", "exact-quantity `30s`");
-    refuse("recovery: soon", "bad-unit `soon`");
-    refuse("recovery: < 30/s", "bad-unit `< 30/s`");
-    refuse("lost_writes: < 5s", "bad-unit `< 5s`");
-    refuse("lost_writes: -1", "bad-unit `-1`");
-    refuse("throughput_per_s: \"> 100\"", "no-unit `\"> 100\"`");
-    refuse("error_rate: < 5", "no-unit `< 5`");
-    refuse("errors: \">= 0\"", "always-holds `\">= 0\"`");
-    refuse("lab_cpu_share: <= 100%", "always-holds `<= 100%`");
-    refuse("recovry: < 30s", "unknown-key `recovry`");
-    refuse("tpcb.recovry: < 30s", "unknown-key `recovry`");
-    refuse("\"tpcb.recovry\": < 30s", "unknown-key `recovry`");
-    refuse("nobody.gap: < 30s", "bad-scope `nobody`");
-    refuse("tpcb.baseline.gap: < 30s", "bad-scope `baseline`");
-    refuse("tpcb.lost_writes: 0", "bad-scope `tpcb.lost_writes`");
-    refuse("a.b.c.latency_p99: < 5ms", "bad-scope `a.b.c.latency_p99`");
-    refuse("recovery: > 3s", "unquoted-greater `>`");
-    refuse("recovery: ", "no-value `recovery`");
 }
 
 #[test]

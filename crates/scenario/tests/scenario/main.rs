@@ -2,6 +2,7 @@
 //! the JSON Schema and the shipped scenarios agree with the reader.
 
 mod disks;
+mod expectations;
 mod external;
 mod language;
 mod matrix;

@@ -5,12 +5,14 @@
 use history::{FaultId, WARM_UP};
 use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
-use results::losses;
+use results::losses::{self, LostWrites};
 use results::{
     CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, PhaseResult, RunResult,
 };
-use scenario::quantity::{self, LatencyFigure, Needs, Quantity};
+use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
+
+use crate::losses_by_load::counts_losses;
 
 /// Checks that find invented writes.
 const FINDING_INVENTED: [&str; 2] = [check::ledger::NAME, check::last_writes::NAME];
@@ -111,11 +113,17 @@ pub(super) fn readings(
     };
     let of_run = |measured| vec![Reading { place: "the run".to_owned(), measured }];
     match expectation.quantity {
-        Quantity::LostWrites => {
-            let counting = losses::counting_lost_writes(&result.checks);
-            let counting = counting.filter(|check| check.lost.is_some() || counts_losses(&check.name));
-            of_run(sum(counting.map(|check| check.lost)))
+        Quantity::LostWrites | Quantity::InventedWrites if expectation.load.is_some() => {
+            writes_of_loads(expectation.quantity, &loads)
         }
+        Quantity::LostWrites => match &expectation.within {
+            Within::Faults(numbers) => lost_to_faults(numbers, result),
+            _ => {
+                let counting = losses::counting_lost_writes(&result.checks);
+                let counting = counting.filter(|check| check.lost.is_some() || counts_losses(&check.name));
+                of_run(sum(counting.map(|check| check.lost)))
+            }
+        },
         Quantity::InventedWrites => {
             of_run(sum(checks_of(result, &FINDING_INVENTED).map(|check| check.invented)))
         }
@@ -144,14 +152,35 @@ pub(super) fn readings(
     }
 }
 
-fn checks_of<'r>(result: &'r RunResult, names: &[&str]) -> impl Iterator<Item = &'r CheckResult> {
-    result.checks.iter().filter(move |check| names.contains(&check.name.as_str()))
+/// What was found lost or invented of each of these loads by itself.
+fn writes_of_loads(quantity: Quantity, loads: &[&LoadResult]) -> Vec<Reading> {
+    let of_load = |load: &&LoadResult| {
+        let count = if quantity == Quantity::LostWrites { load.lost_writes } else { load.invented_writes };
+        Reading {
+            place: format!("load {}", load.name),
+            measured: Measured::of(count.map(|count| count as f64)),
+        }
+    };
+    loads.iter().map(of_load).collect()
 }
 
-/// Whether a check counts lost writes also where it finds none. One that does not leaves nothing open.
-fn counts_losses(check: &str) -> bool {
-    let entry = quantity::entry_of(Quantity::LostWrites);
-    entry.is_some_and(|entry| matches!(entry.needs, Needs::CheckedBy(checks) if checks.contains(&check)))
+/// The lost writes that are laid to each of these faults.
+fn lost_to_faults(numbers: &[usize], result: &RunResult) -> Vec<Reading> {
+    let to_fault = |number: &usize| {
+        let fault = result.faults.get(*number);
+        let kind = fault.map(|fault| format!(" ({})", fault.kind)).unwrap_or_default();
+        let measured = match fault.and_then(FaultResult::lost) {
+            None => Measured::Untold,
+            Some(LostWrites::Exactly(count)) => Measured::Value(count as f64),
+            Some(LostWrites::AtLeast(count)) => Measured::Beyond(count as f64),
+        };
+        Reading { place: format!("fault {}{kind}", FaultId::new(*number).ordinal()), measured }
+    };
+    numbers.iter().map(to_fault).collect()
+}
+
+fn checks_of<'r>(result: &'r RunResult, names: &[&str]) -> impl Iterator<Item = &'r CheckResult> {
+    result.checks.iter().filter(move |check| names.contains(&check.name.as_str()))
 }
 
 /// What several checks have counted together; at least that where one of them could not tell, and nothing where that leaves 0.

@@ -447,6 +447,26 @@ fn the_run_as_a_whole_and_the_figures_of_a_standard_have_no_phase() {
 }
 
 #[test]
+fn lost_writes_are_told_of_a_load_or_of_a_fault() {
+    let mut result = result();
+    result.loads[2].lost_writes = Some(1_490);
+    result.loads[2].invented_writes = Some(0);
+    (result.faults[0].lost_writes, result.faults[1].lost_writes) = (Some(1_490), Some(0));
+    check_of(&result, "ledger.lost_writes: 0", "fail: 1,490");
+    check_of(&result, "ledger.invented_writes: 0", "pass: 0");
+    check_of(&result, "fault-1.lost_writes: 0", "fail: 1,490");
+    check_of(&result, "partition.lost_writes: 0", "pass: 0");
+    check_of(&result, "outage.lost_writes: < 2000", "pass: 1,490");
+    // What its check did not tell of the load by itself, or what was laid to no fault, is not known.
+    check_of(&result, "tpcb.lost_writes: 0", "unknown: nothing");
+    result.faults[1].lost_writes = None;
+    check_of(&result, "cut.lost_writes: 0", "unknown: nothing");
+    (result.faults[1].lost_writes, result.faults[1].lost_writes_at_least) = (Some(3), true);
+    check_of(&result, "cut.lost_writes: 0", "fail: at least 3");
+    check_of(&result, "cut.lost_writes: < 5", "unknown: at least 3");
+}
+
+#[test]
 fn what_one_check_could_not_count_is_not_none_because_another_found_none() {
     let mut result = result();
     let of = |name: &str, lost, invented| CheckResult {
