@@ -43,7 +43,7 @@ const FLAWS: &[(&str, &str, &str)] = &[
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct Options {
     /// How many seeds each flaw is run with.
     pub seeds: u64,
     /// How many seeds the scenario without a flaw is run with.
@@ -66,7 +66,7 @@ struct Row {
 ///
 /// # Errors
 /// When the program cannot be built or a run leaves no result.
-pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
+pub fn run(asked: &Options) -> anyhow::Result<ExitCode> {
     let unknown = |name: &&String| *name != NONE && !FLAWS.iter().any(|(flaw, ..)| flaw == name);
     if let Some(name) = asked.only.iter().find(unknown) {
         let names: Vec<&str> = FLAWS.iter().map(|(flaw, ..)| *flaw).collect();
@@ -122,7 +122,7 @@ fn judge(result: &Value, meant: Option<&str>) -> Result<(), String> {
     }
 }
 
-fn page(rows: &[Row], asked: &Asked) -> String {
+fn page(rows: &[Row], asked: &Options) -> String {
     let mut page = format!(
         "# Planted flaws\n\n\
          Holdfast's own small database, `engine: control`, has a switch for each flaw that a check must find. Each row is \

@@ -181,7 +181,7 @@ const CASES: &[Case] = &[
 
 /// What to run.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct Options {
     /// How often each lie is planted, and each scenario run without one.
     pub runs: u64,
     /// How many runs are under way at the same time.
@@ -242,7 +242,7 @@ impl Drop for BusyLoop {
 ///
 /// # Errors
 /// When the program cannot be built or a run leaves no result.
-pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
+pub fn run(asked: &Options) -> anyhow::Result<ExitCode> {
     if let Some(name) = asked.only.iter().find(|name| !CASES.iter().any(|case| case.is_named(name))) {
         let names: BTreeSet<&str> = CASES.iter().flat_map(|case| [case.name, case.scenario]).collect();
         let names: Vec<&str> = names.into_iter().collect();
@@ -312,7 +312,7 @@ fn judge(case: &Case, (code, result): &(Option<i32>, Value)) -> Result<String, S
 }
 
 /// What was not run keeps the line that it had before.
-fn page(rows: &[Row], asked: &Asked, before: &str) -> String {
+fn page(rows: &[Row], asked: &Options, before: &str) -> String {
     let mut page = format!(
         "# Lies planted in the lab\n\n\
          `holdfast run --plant LIE` makes the lab, its loads or its recording lie. Each row is a scenario under \
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_was_not_run_keeps_its_line_and_what_was_run_gets_a_new_one() {
-        let asked = Asked { runs: 2, at_once: 1, only: vec!["rate".to_owned()] };
+        let asked = Options { runs: 2, at_once: 1, only: vec!["rate".to_owned()] };
         let row = |runs: u64| Row { runs, good: runs, told: "a | b".to_owned() };
         let all = page(&vec![row(2); CASES.len()], &asked, "");
         let rows: Vec<Row> =

@@ -268,16 +268,16 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Bench { bench: Bench::Fabric { pairs, only } } => xtask::bench::fabric::run(pairs, &only),
         Command::Flaws { seeds, seeds_without, only } => {
-            xtask::flaws::run(&xtask::flaws::Asked { seeds, seeds_without, only })
+            xtask::flaws::run(&xtask::flaws::Options { seeds, seeds_without, only })
         }
         Command::Bench { bench: Bench::Clock { pairs } } => xtask::bench::clock::run(pairs),
         Command::ClockCalls => xtask::bench::clock::calls().map(|()| ExitCode::SUCCESS),
         Command::Bench { bench: Bench::Paper { times } } => xtask::bench::paper::run(times),
         Command::Lies { runs, at_once, only } => {
-            xtask::lies::run(&xtask::lies::Asked { runs, at_once, only })
+            xtask::lies::run(&xtask::lies::Options { runs, at_once, only })
         }
         Command::Atlas { runs, only, minutes } => {
-            xtask::atlas::run(&xtask::atlas::Asked { runs, only, minutes })
+            xtask::atlas::run(&xtask::atlas::Options { runs, only, minutes })
         }
         Command::Try { cluster: Cluster::External { scenario, further } } => {
             xtask::trial::external(scenario, &further)
@@ -286,10 +286,10 @@ fn main() -> anyhow::Result<ExitCode> {
             xtask::trial::kubernetes::run(times, holdfast)
         }
         Command::Campaign { runs, seed, at_once, only } => {
-            xtask::campaign::run(&xtask::campaign::Asked { runs, seed, at_once, only })
+            xtask::campaign::run(&xtask::campaign::Options { runs, seed, at_once, only })
         }
         Command::Fuzz { inputs, first, only } => {
-            xtask::fuzz::run(&xtask::fuzz::Asked { inputs, first, only })
+            xtask::fuzz::run(&xtask::fuzz::Options { inputs, first, only })
         }
         Command::Survival { only } => xtask::survival::run(&only),
         Command::LabSupervisor => xtask::first_process::main().map(|()| ExitCode::SUCCESS),

@@ -19,5 +19,5 @@ pub use group::{Group, GroupError, Link};
 pub use merge::Merger;
 pub use offset::{Comparison, Offset, RoundTrip, best};
 pub use plan_words::{NotForAgents, PlanWords};
-pub use relay::{Asked, IfLost, relay};
+pub use relay::{AgentLoad, IfLost, relay};
 pub use serve::{ServeEnd, serve};

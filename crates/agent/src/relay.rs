@@ -41,7 +41,7 @@ pub enum IfLost {
 
 /// A load that a group of agents is to do.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct AgentLoad {
     /// Its name.
     pub load: String,
     /// A part for each agent, in their order.
@@ -55,7 +55,7 @@ pub struct Asked {
 /// # Errors
 /// When an agent cannot do its part, fails, or is lost and the load is not to go on without it.
 pub fn relay(
-    asked: Asked,
+    asked: AgentLoad,
     group: Group,
     (clock, elsewhere): (&Clock, &Elsewhere),
     sink: &Sender<Batch>,
@@ -85,7 +85,7 @@ pub fn relay(
 }
 
 struct Relay<'a> {
-    asked: Asked,
+    asked: AgentLoad,
     group: Group,
     clock: &'a Clock,
     elsewhere: &'a Elsewhere,

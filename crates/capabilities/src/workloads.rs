@@ -25,6 +25,8 @@ pub struct WorkloadFacts {
     pub figures: &'static [&'static str],
     /// The checks that judge its history, by name.
     pub checks: &'static [&'static str],
+    /// Whether its reads may be older than the latest write: they are counted, and no check draws anything from them.
+    pub reads_may_be_old: bool,
 }
 
 /// Statements that are timed by themselves.
@@ -52,7 +54,7 @@ impl Timed {
 /// The facts of a workload each, and the list of all in the order they are told to people.
 macro_rules! workloads {
     ($($fact:ident: $name:literal, $transaction:literal, $summary:literal, kinds $kinds:expr, timed $timed:expr,
-        writes $writes:expr, figures $figures:expr, checks $checks:expr;)*) => {
+        writes $writes:expr, figures $figures:expr, checks $checks:expr $(, reads_may_be_old $old:literal)?;)*) => {
         $(
             #[doc = concat!("`", $name, "`.")]
             pub const $fact: WorkloadFacts = WorkloadFacts {
@@ -64,6 +66,7 @@ macro_rules! workloads {
                 writes: &$writes,
                 figures: &$figures,
                 checks: &$checks,
+                reads_may_be_old: false $(|| $old)?,
             };
         )*
 
@@ -96,12 +99,12 @@ workloads! {
         "YCSB's core workloads A to F: reads, updates, inserts, scans and read-modify-writes of rows by key",
         kinds ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"],
         timed Timed::None,
-        writes [], figures [], checks ["last-writes"];
+        writes [], figures [], checks ["last-writes"], reads_may_be_old true;
     KV: "kv", "operation",
         "reads and writes of single keys, like `cockroach workload kv`",
         kinds ["read", "write", "span"],
         timed Timed::None,
-        writes [], figures [], checks ["last-writes"];
+        writes [], figures [], checks ["last-writes"], reads_may_be_old true;
     IOT: "iot", "operation",
         "sensor time series like NoSQLBench's cql-iot: inserts, and reads of the newest values",
         kinds ["write", "read"],

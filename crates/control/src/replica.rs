@@ -143,7 +143,7 @@ pub(crate) enum Role {
 
 /// The rest of a transaction whose beginning was carried out, by the entry that began it.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct SplitTransaction {
     pub(crate) request: RequestId,
     pub(crate) operations: Vec<Operation>,
     /// When it goes on; nothing before its beginning was carried out.
@@ -187,7 +187,7 @@ pub struct Replica {
     /// When each other node was last heard.
     heard_us: BTreeMap<String, u64>,
     pub(crate) pending: BTreeMap<u64, RequestId>,
-    pub(crate) held: BTreeMap<u64, Held>,
+    pub(crate) held: BTreeMap<u64, SplitTransaction>,
     /// What stale reads are answered from, and since when.
     copy: (u64, State),
     pub(crate) output: Output,
@@ -479,12 +479,12 @@ impl Replica {
         let first = operations.iter().position(Operation::writes).map_or(operations.len(), |place| place + 1);
         let rest = operations.split_off(first);
         let index = self.propose(Command::Begin { operations });
-        self.held.insert(index, Held { request, operations: rest, due_us: None });
+        self.held.insert(index, SplitTransaction { request, operations: rest, due_us: None });
     }
 
     fn finish_held(&mut self) {
         let now_us = self.now_us;
-        let is_due = |held: &Held| held.due_us.is_some_and(|due| due <= now_us);
+        let is_due = |held: &SplitTransaction| held.due_us.is_some_and(|due| due <= now_us);
         let due: Vec<u64> =
             self.held.iter().filter(|(_, held)| is_due(held)).map(|(begun, _)| *begun).collect();
         for begun in due {

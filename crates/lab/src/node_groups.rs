@@ -21,12 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The groups of one lab's nodes. Dropping it removes them.
 #[derive(Debug)]
 pub struct NodeGroups {
-    held: Vec<Held>,
+    held: Vec<HierarchyFolder>,
 }
 
 /// The lab's folder in one hierarchy.
 #[derive(Debug)]
-struct Held {
+struct HierarchyFolder {
     hierarchy: Hierarchy,
     folder: PathBuf,
     /// Says that the lab lives: locked, see flock(2).
@@ -45,11 +45,11 @@ impl NodeGroups {
             return Err(CgroupError::Unavailable { tried: "no hierarchy is mounted".to_owned() });
         }
         let name = folder_name(&cgroup::name_for_nodes(run_name));
-        let hold = |hierarchy: Hierarchy| -> Result<Held, CgroupError> {
+        let hold = |hierarchy: Hierarchy| -> Result<HierarchyFolder, CgroupError> {
             let folder = hierarchy.parent.join(&name);
             let lock = make_locked(&folder)?;
             prepare(&hierarchy, &folder)?;
-            Ok(Held { hierarchy, folder, _lock: lock })
+            Ok(HierarchyFolder { hierarchy, folder, _lock: lock })
         };
         let mut groups = NodeGroups { held: Vec::new() };
         for hierarchy in found {
@@ -64,7 +64,7 @@ impl NodeGroups {
     /// # Errors
     /// When a file is refused, or what was left does not go.
     pub fn make_for(&self, node: &str) -> Result<Vec<GroupHierarchy>, CgroupError> {
-        let make = |held: &Held| -> Result<GroupHierarchy, CgroupError> {
+        let make = |held: &HierarchyFolder| -> Result<GroupHierarchy, CgroupError> {
             let group = held.folder.join(node);
             remove_in_time(&group, PATIENCE)?;
             at(&group, fs::create_dir(&group))?;

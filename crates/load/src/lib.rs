@@ -37,7 +37,7 @@ pub use first_success::FirstSuccess;
 pub use generator::{Batch, LoadEnd, LoadHandle, OpenLoop, start};
 pub use missing_clients::{MissingClients, await_clients, missing_clients};
 pub use muster::Muster;
-pub use pace::{Arrival, Asked, AskedRate, Part, Step, ThinkTime};
+pub use pace::{Arrival, Demand, DemandRate, Part, Step, ThinkTime};
 pub use plan::{ClientProgram, Consistency, LoadError, LoadPlan, OnThread, here};
 pub use preparation::{final_read, leader, prepare, server_version};
 pub use recorded_final_read::{FINAL_READ_PATIENCE, FinalRead, PATIENCE_AFTER_A_MISS, recorded_final_read};

@@ -54,18 +54,18 @@ impl Part {
 
 /// What is asked over a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct Demand {
     /// The most clients at work at once; in an open loop, connections.
     pub clients: u32,
     /// The fewest.
     pub clients_least: u32,
     /// Open loop only.
-    pub rate: Option<AskedRate>,
+    pub rate: Option<DemandRate>,
 }
 
 /// The rate of an open loop over a stretch of time, operations a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AskedRate {
+pub struct DemandRate {
     /// Mean.
     pub per_s: f64,
     /// Lowest.
@@ -75,8 +75,8 @@ pub struct AskedRate {
 }
 
 /// What these steps ask between two moments; `None` where that is no time, or there are no steps.
-pub(crate) fn asked(steps: &[Step], from_s: f64, to_s: f64) -> Option<Asked> {
-    let mut asked: Option<Asked> = None;
+pub(crate) fn asked(steps: &[Step], from_s: f64, to_s: f64) -> Option<Demand> {
+    let mut asked: Option<Demand> = None;
     let mut due = 0.0;
     for (place, step) in steps.iter().enumerate() {
         // The first holds before it begins, too.
@@ -88,10 +88,10 @@ pub(crate) fn asked(steps: &[Step], from_s: f64, to_s: f64) -> Option<Asked> {
         }
         let per_s = step.rate_per_s;
         due += per_s.unwrap_or(0.0) * lasts_s;
-        let first = Asked {
+        let first = Demand {
             clients: step.clients,
             clients_least: step.clients,
-            rate: per_s.map(|per_s| AskedRate { per_s, least_per_s: per_s, most_per_s: per_s }),
+            rate: per_s.map(|per_s| DemandRate { per_s, least_per_s: per_s, most_per_s: per_s }),
         };
         let sum = asked.get_or_insert(first);
         sum.clients = sum.clients.max(step.clients);

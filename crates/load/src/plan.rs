@@ -21,7 +21,7 @@ use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
 
 use crate::defects::Defects;
-use crate::pace::{Arrival, Asked, Part, Step, ThinkTime, asked, step_at};
+use crate::pace::{Arrival, Demand, Part, Step, ThinkTime, asked, step_at};
 
 /// Called first on the load's own thread: puts it where the clients stand (a network namespace, a CPU).
 pub type OnThread = Box<dyn FnOnce() -> io::Result<()> + Send>;
@@ -250,7 +250,7 @@ impl LoadPlan {
 
     /// What is asked between two moments of the run's clock, seconds; `None` where no time lies between them.
     #[must_use]
-    pub fn asked(&self, from_s: f64, to_s: f64) -> Option<Asked> {
+    pub fn asked(&self, from_s: f64, to_s: f64) -> Option<Demand> {
         asked(&self.steps, from_s, to_s)
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use client::reactor;
 use history::{Action, ErrorClass, Operation, Outcome};
-use workload::Ground;
+use workload::TableSetup;
 
 use crate::clock::Clock;
 use crate::generator::message_of;
@@ -175,9 +175,9 @@ async fn make_tables(
     for statement in plan.program.iter().flat_map(|program| &program.prepare) {
         session.sql()?.batch(statement).await?;
     }
-    let mut ground =
-        Ground { session, connector: leader.connector.as_ref(), scale: plan.scale, progress: &progress };
-    plan.workload.setup(&mut ground).await
+    let mut setup =
+        TableSetup { session, connector: leader.connector.as_ref(), scale: plan.scale, progress: &progress };
+    plan.workload.setup(&mut setup).await
 }
 
 /// Runs `job` to its end on a thread of its own, put into its place first.

@@ -36,8 +36,8 @@ use storage::Canary;
 use storage::NodeVolume;
 use storage::OpenError;
 
-use self::holds::Held;
 pub use self::holds::Holder;
+use self::holds::VmLimits;
 pub use self::joining::Network;
 pub use self::moving::Standstill;
 pub use self::shares::{CpuShare, Shares};
@@ -147,7 +147,7 @@ pub struct Vm {
     network: Network,
     set_up: NodeSetUp,
     shares: Shares,
-    held: Held,
+    held: VmLimits,
     volume: NodeVolume,
     clock: Option<Arc<NodeClock>>,
     canary: Canary,
@@ -180,7 +180,7 @@ impl Vm {
             })?;
         }
         let (name, state) = (set_up.name.clone(), Mutex::default());
-        let held = Held::default();
+        let held = VmLimits::default();
         Ok(Vm { name, network, set_up, shares, held, volume, clock, canary, leaves_process, state })
     }
 

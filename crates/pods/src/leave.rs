@@ -15,7 +15,7 @@ use crate::kubectl::kubectl;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leave {
     /// Each verb.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<NeededVerb>,
     /// Command files of the scenario's own, whose commands may need more.
     pub not_known: Vec<String>,
     /// Why not all of it was asked: kubectl is not there, or the cluster does not answer.
@@ -24,7 +24,7 @@ pub struct Leave {
 
 /// A verb that the login must be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct NeededVerb {
     /// The verb.
     pub verb: String,
     /// The resource, with a part of it behind a slash: `pods/exec`.
@@ -92,13 +92,13 @@ fn faults(scenario: &Scenario) -> impl Iterator<Item = &ExternalFault> {
 }
 
 /// Asks, unless an earlier question had no answer: each may take long.
-fn ask(kubectl: &Kubectl, need: &Need, unanswered: &mut Option<String>) -> Asked {
+fn ask(kubectl: &Kubectl, need: &Need, unanswered: &mut Option<String>) -> NeededVerb {
     let answer = if unanswered.is_none() {
         granted(kubectl, need).map_err(|error| *unanswered = Some(error.to_string())).ok()
     } else {
         None
     };
-    Asked {
+    NeededVerb {
         verb: need.verb.clone(),
         resource: need.resource.clone(),
         namespace: need.scope.namespace(&kubectl.namespace),

@@ -31,7 +31,7 @@ struct Step {
 
 /// What a sweep changes.
 #[derive(Clone, Copy, PartialEq)]
-enum Asked {
+enum SweepAxis {
     Clients,
     Rate,
 }
@@ -47,8 +47,8 @@ struct Curve {
 pub(crate) fn figure(load: &LoadResult) -> String {
     let Some((asked, steps)) = steps(load) else { return String::new() };
     let of = match asked {
-        Asked::Clients => "clients",
-        Asked::Rate => "rate",
+        SweepAxis::Clients => "clients",
+        SweepAxis::Rate => "rate",
     };
     let mut html = format!(
         "<figure><figcaption><strong>Throughput and latency of {} against its {of}</strong> \
@@ -68,15 +68,15 @@ pub(crate) fn figure(load: &LoadResult) -> String {
     html
 }
 
-fn steps(load: &LoadResult) -> Option<(Asked, Vec<Step>)> {
+fn steps(load: &LoadResult) -> Option<(SweepAxis, Vec<Step>)> {
     let asked = if load.phases.iter().any(|phase| phase.measured.clients.is_some()) {
-        Asked::Clients
+        SweepAxis::Clients
     } else {
-        Asked::Rate
+        SweepAxis::Rate
     };
     let of_phase = |phase: &PhaseResult| match asked {
-        Asked::Clients if phase.measured.clients_least.is_none() => phase.measured.clients.map(f64::from),
-        Asked::Rate if phase.measured.rate_range_per_s.is_none() => phase.measured.rate_per_s,
+        SweepAxis::Clients if phase.measured.clients_least.is_none() => phase.measured.clients.map(f64::from),
+        SweepAxis::Rate if phase.measured.rate_range_per_s.is_none() => phase.measured.rate_per_s,
         _ => None,
     };
     let step = |phase: &PhaseResult| {
@@ -96,14 +96,14 @@ fn steps(load: &LoadResult) -> Option<(Asked, Vec<Step>)> {
     (different.len() >= FEWEST_STEPS).then_some((asked, steps))
 }
 
-fn throughput(asked: Asked, steps: &[Step], width: f64) -> String {
+fn throughput(asked: SweepAxis, steps: &[Step], width: f64) -> String {
     let values: Vec<f64> = steps.iter().map(|step| step.throughput_per_s).collect();
     let scale = Scale::linear(values.iter().copied().fold(0.0, f64::max));
     let curve = Curve { name: "throughput", class: "c0", values };
     plot(asked, steps, width, scale, format::rate, &[curve])
 }
 
-fn latency(asked: Asked, steps: &[Step], width: f64) -> String {
+fn latency(asked: SweepAxis, steps: &[Step], width: f64) -> String {
     let curves = [
         Curve { name: "p50", class: "c1", values: steps.iter().map(|step| step.latency_us_p50).collect() },
         Curve { name: "p99", class: "c2", values: steps.iter().map(|step| step.latency_us_p99).collect() },
@@ -118,7 +118,7 @@ fn latency(asked: Asked, steps: &[Step], width: f64) -> String {
 }
 
 fn plot(
-    asked: Asked,
+    asked: SweepAxis,
     steps: &[Step],
     width: f64,
     scale: Scale,
@@ -131,8 +131,8 @@ fn plot(
     let x = |asked: f64| LEFT + across.share(asked) * plot_width;
     let y = |value: f64| TOP + (1.0 - scale.share(value)) * PLOT_HEIGHT;
     let unit = match asked {
-        Asked::Clients => "clients",
-        Asked::Rate => "due per second",
+        SweepAxis::Clients => "clients",
+        SweepAxis::Rate => "due per second",
     };
     let bottom = TOP + PLOT_HEIGHT;
     let names: Vec<&str> = curves.iter().map(|curve| curve.name).collect();

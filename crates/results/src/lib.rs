@@ -39,6 +39,6 @@ pub use run::{CheckResult, ExpectationResult, ReproducedFigure, ReproducedReport
 pub use run_directory::{LONGEST_FILE_BYTES, ReadError, RunDirectory, read};
 pub use timeline_csv::LATEST_SECOND;
 pub use volume::{
-    AskedResult, CatchUpResult, ComponentResult, LagResult, MeanwhileResult, OpeningResult, ResyncResult,
+    CatchUpResult, ComponentResult, LagResult, MeanwhileResult, OpeningResult, RequestsResult, ResyncResult,
     SyncsResult, VolumeResult,
 };

@@ -104,7 +104,7 @@ pub struct OpeningResult {
     /// Path of the host of the component that served; another than the node's where the volume was open over the network.
     pub component: String,
     /// What was asked over the network, by kind; nothing where both hosts are the same.
-    pub asked: Vec<AskedResult>,
+    pub asked: Vec<RequestsResult>,
     /// How often a connection between the two broke, or could not be had.
     pub broken: u64,
     /// What was given up, where the component was promoted by force: a sentence.
@@ -121,7 +121,7 @@ pub struct OpeningResult {
 
 /// Requests of one kind over the network, each with its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AskedResult {
+pub struct RequestsResult {
     /// What they did: `read`, `write`, `sync`, or `names` for names and attributes.
     pub work: String,
     /// How many were answered.

@@ -141,15 +141,15 @@ pub fn plans(
 
 /// By how many nodes a load's clients are to be answered, and whether each node can be compared with the others.
 fn consistency(load: &scenario::Load, database: &scenario::Database) -> load::Consistency {
-    use client::cql::Consistency as Asked;
+    use client::cql::Consistency as CqlConsistency;
     use scenario::ConsistencyLevel as Level;
     let asked = |level| match level {
-        Level::One => Asked::One,
-        Level::LocalOne => Asked::LocalOne,
-        Level::Quorum => Asked::Quorum,
-        Level::LocalQuorum => Asked::LocalQuorum,
-        Level::All => Asked::All,
-        Level::Serial => Asked::Serial,
+        Level::One => CqlConsistency::One,
+        Level::LocalOne => CqlConsistency::LocalOne,
+        Level::Quorum => CqlConsistency::Quorum,
+        Level::LocalQuorum => CqlConsistency::LocalQuorum,
+        Level::All => CqlConsistency::All,
+        Level::Serial => CqlConsistency::Serial,
     };
     let scenario::Consistency { reads, writes, timestamps } = load.consistency;
     let timestamps = match timestamps {

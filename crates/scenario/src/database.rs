@@ -12,18 +12,20 @@ use history::{HostId, NodeId, PerHost, PerNode};
 use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles};
 use crate::language::{AFTER, DATABASE, EXPECTED, FAILOVER, INTERFERENCE, MOST_NODES, REPLICATION, VOLUMES};
+use crate::lines::line;
 use crate::placement::Spread;
 use crate::places::Places;
 use crate::platform::{self, PlatformDocument};
+use crate::quoted::quoted;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::release::{self, Release};
 use crate::resolved::{
-    Database, Failover, Host, Level, Place, StorageClass, Synchronous, VmPlatform, Volumes,
+    Database, Failover, Host, Level, Place, Site, StorageClass, Synchronous, VmPlatform, Volumes,
 };
 use crate::settings;
-use crate::storage::{self, Ground, StorageDocument};
+use crate::storage::{self, StorageContext, StorageDocument};
 use crate::tree::{Node, Value};
-use crate::units;
+use crate::units::{self, format_duration};
 use crate::wording::shortened;
 
 /// How many nodes hold a row where nothing is said, as databases without a leader are mostly set up.
@@ -276,9 +278,9 @@ impl DatabaseDocument {
             }
             NodesDocument::Places(wanted) => place_list(wanted, hosts, places, findings)?,
         };
-        let ground = Ground { hosts, classes, nodes: &nodes, volumes: self.volumes, places };
+        let context = StorageContext { hosts, classes, nodes: &nodes, volumes: self.volumes, places };
         let storage = match self.storage {
-            Some(storage) => Some(storage.resolve(&ground, findings)?),
+            Some(storage) => Some(storage.resolve(&context, findings)?),
             None => None,
         };
         let platform = match self.platform {
@@ -473,4 +475,51 @@ fn place_list(
         }
     }
     if complete { nodes.into_iter().collect() } else { None }
+}
+
+/// Writes the section back, everything that was a default with it.
+pub(crate) fn write(text: &mut String, database: &Database, site: &Site) {
+    line(text, 0, "database:");
+    line(text, 2, &format!("engine: {}", engines::written(database.engine)));
+    match &database.release {
+        Some(Release::Folder(path)) => line(text, 2, &format!("path: {}", quoted(path))),
+        Some(Release::Version(version)) => line(text, 2, &format!("version: {}", quoted(version))),
+        None => {}
+    }
+    line(text, 2, "nodes:");
+    for host in database.nodes.iter().filter_map(|host| site.hosts.get(*host)) {
+        line(text, 4, &format!("- {}", quoted(&host.path().join("/"))));
+    }
+    let synchronous = match database.synchronous {
+        Synchronous::Off => "off".to_owned(),
+        Synchronous::All => "all".to_owned(),
+        Synchronous::Any(count) => format!("any {count}"),
+    };
+    let replication = match database.engine.quorum {
+        Quorum::PerRequest => format!("{{ copies: {} }}", database.copies),
+        Quorum::AsAsked | Quorum::Majority => format!("{{ synchronous: {} }}", quoted(&synchronous)),
+    };
+    line(text, 2, &format!("replication: {replication}"));
+    let failover = match database.failover {
+        Failover::None => "none".to_owned(),
+        Failover::HaRestart { after } => format!("{{ ha-restart: {{ after: {} }} }}", format_duration(after)),
+        Failover::Promote { after } => format!("{{ promote: {{ after: {} }} }}", format_duration(after)),
+    };
+    line(text, 2, &format!("failover: {failover}"));
+    if !database.settings.is_empty() {
+        line(text, 2, "settings:");
+    }
+    for (name, value) in &database.settings {
+        line(text, 4, &format!("{}: {}", quoted(name), quoted(value)));
+    }
+    if let Some(cpus) = database.cpus {
+        line(text, 2, &format!("cpus: {cpus}"));
+    }
+    line(text, 2, &format!("volumes: {}", database.volumes.name()));
+    database.storage.iter().for_each(|of| line(text, 2, &storage::written(of, &site.hosts)));
+    let platform = platform::written(&database.platform, &site.hosts);
+    platform.iter().for_each(|of| line(text, 2, of));
+    if database.interference_expected {
+        line(text, 2, &format!("interference: {EXPECTED}"));
+    }
 }

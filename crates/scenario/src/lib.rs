@@ -18,6 +18,7 @@ mod faults;
 pub mod figures;
 mod file;
 mod language;
+mod lines;
 mod links;
 mod loads;
 mod matrix;

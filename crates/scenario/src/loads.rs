@@ -1,10 +1,11 @@
 //! The `loads` section: which workloads run, how many clients each has and where they stand.
 //!
-//! Owns reading it and its defaults.
+//! Owns reading it, its defaults, and writing it back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use capabilities::workloads::{NAMES, workload};
 use capabilities::{Capabilities, Understands, VOLUME_WORKLOAD};
 
 use crate::agents;
@@ -12,12 +13,15 @@ use crate::catalogue::WORKLOADS;
 use crate::consistency;
 use crate::decode::Decoder;
 use crate::language::{LOAD, READS};
+use crate::lines::line;
 use crate::pace::{self, PaceDocument};
 use crate::places::Places;
+use crate::quoted::quoted;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Cluster, Consistency, Level, Load, Place, Reads};
 use crate::scenario::Phase;
 use crate::tree::Node;
+use crate::units::format_duration;
 use crate::wording::listed;
 use crate::workload_options;
 
@@ -179,8 +183,11 @@ fn without_database() -> &'static str {
     capabilities::engines().iter().find(|engine| !engine.is_database()).map_or("none", |engine| engine.name)
 }
 
-/// Workloads whose reads may be older than the latest write: they are counted and no check draws anything from them.
-const READS_MAY_BE_OLD: &[&str] = &["kv", "ycsb"];
+/// Workloads whose reads may be older than the latest write.
+fn with_old_reads() -> Vec<&'static str> {
+    let may_be_old = |name: &&str| workload(name).is_some_and(|facts| facts.reads_may_be_old);
+    NAMES.iter().copied().filter(may_be_old).collect()
+}
 
 /// Whether reads may go where each load sends them, and be answered by as many nodes as it says.
 pub(crate) fn check_reads(
@@ -204,13 +211,13 @@ pub(crate) fn check_reads(
                 format!("the engine `{}` cannot serve reads from replicas", engine.name),
                 format!("leave `reads` out, or use the engine `{}`", able.join("` or `")),
             );
-        } else if !READS_MAY_BE_OLD.contains(&document.workload) {
+        } else if !with_old_reads().contains(&document.workload) {
             refuse(
                 format!(
                     "replicas may return stale data, and the check of `{}` needs current reads",
                     document.workload
                 ),
-                format!("leave `reads` out, or use one of {}", listed(READS_MAY_BE_OLD)),
+                format!("leave `reads` out, or use one of {}", listed(&with_old_reads())),
             );
         } else if document.workload == "ycsb" && workload_options::ycsb_inserts(&document.options) {
             refuse(
@@ -278,4 +285,62 @@ pub(crate) fn resolve(
         loads.extend(load);
     }
     loads
+}
+
+/// Writes a load back, everything that was a default with it.
+pub(crate) fn write(text: &mut String, load: &Load) {
+    line(text, 2, &format!("- workload: {}", quoted(&load.workload)));
+    line(text, 4, &format!("name: {}", quoted(&load.name)));
+    line(text, 4, &format!("scale: {}", load.scale));
+    line(text, 4, &format!("clients: {}", load.clients));
+    pace::written(&load.pace).iter().for_each(|written| line(text, 4, written));
+    line(text, 4, &format!("from: {}", quoted(&load.from.to_string())));
+    if !load.agents.is_empty() {
+        let names: Vec<String> = load.agents.iter().map(|name| quoted(name)).collect();
+        line(text, 4, &format!("agents: [{}]", names.join(", ")));
+    }
+    if load.reads != Reads::Leader {
+        line(text, 4, &format!("reads: {}", load.reads.name()));
+    }
+    if let Some(written) = consistency::written(load.consistency) {
+        line(text, 4, &written);
+    }
+    line(text, 4, &format!("timeout: {}", format_duration(load.timeout)));
+    write_options(text, load);
+}
+
+/// Options stand by dotted name: `scripts.0.text` is the key `text` of the first element of the list `scripts`.
+fn write_options(text: &mut String, load: &Load) {
+    if load.options.is_empty() {
+        return;
+    }
+    line(text, 4, "options:");
+    let value = |name: &str, value: &str| match workload_options::is_number(&load.workload, name) {
+        true => value.to_owned(),
+        false => quoted(value),
+    };
+    let mut groups: BTreeMap<(&str, Option<usize>), Vec<String>> = BTreeMap::new();
+    for (name, given) in &load.options {
+        let mut steps = name.splitn(3, '.');
+        match (steps.next(), steps.next(), steps.next()) {
+            (Some(list), Some(place), Some(key)) => {
+                let element = groups.entry((list, place.parse().ok())).or_default();
+                element.push(format!("{}: {}", quoted(key), value(name, given)));
+            }
+            (Some(map), Some(key), None) => {
+                let entries = groups.entry((map, None)).or_default();
+                entries.push(format!("{}: {}", quoted(key), value(name, given)));
+            }
+            _ => line(text, 6, &format!("{}: {}", quoted(name), value(name, given))),
+        }
+    }
+    let mut last = None;
+    for ((name, place), entries) in &groups {
+        if last != Some(*name) {
+            line(text, 6, &format!("{name}:"));
+        }
+        last = Some(*name);
+        let dash = if place.is_some() { "- " } else { "" };
+        line(text, 8, &format!("{dash}{{ {} }}", entries.join(", ")));
+    }
 }

@@ -211,14 +211,14 @@ struct Document {
     name: String,
     about: About,
     seed: Option<u64>,
-    ground: GroundDocument,
+    venue: VenueDocument,
     loads: Vec<loads::LoadDocument>,
     schedule: Vec<schedule::PhaseDocument>,
     expect: Vec<expect::ExpectationDocument>,
 }
 
 /// Where it takes place, as written.
-enum GroundDocument {
+enum VenueDocument {
     /// In the lab.
     Lab(Box<(site::SiteDocument, database::DatabaseDocument)>),
     /// On a cluster that exists.
@@ -238,7 +238,7 @@ fn decode(
 fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<Document> {
     let name = record.get("name").and_then(|node| decode_name(node, decoder));
     let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, u64::MAX));
-    let ground = decode_ground(record, files, decoder);
+    let venue = decode_venue(record, files, decoder);
     let loads = record.get("loads").and_then(|node| loads::decode(node, decoder));
     let workloads: Vec<&str> = loads.iter().flatten().map(loads::LoadDocument::workload).collect();
     let about = About::decode(record, &workloads, decoder);
@@ -248,7 +248,7 @@ fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decod
         name: name?.value,
         about,
         seed: seed.map(|seed| seed.value),
-        ground: ground?,
+        venue: venue?,
         loads: loads?,
         schedule: schedule?,
         expect: expect.unwrap_or_default(),
@@ -266,7 +266,7 @@ fn decode_name(node: &Node, decoder: &mut Decoder) -> Option<Spanned<String>> {
 }
 
 /// `target` with what it takes: `site` and `database`, or `cluster`.
-fn decode_ground(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<GroundDocument> {
+fn decode_venue(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<VenueDocument> {
     let target = record.get("target").and_then(|node| decoder.word(node, "target", TARGETS));
     let target = target.map(|target| target.value);
     let cluster = record.get("cluster").and_then(|node| cluster::decode(node, files, decoder));
@@ -286,8 +286,8 @@ fn decode_ground(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder
         _ => {}
     }
     match cluster {
-        Some(cluster) => Some(GroundDocument::Cluster(Box::new(cluster))),
-        None => Some(GroundDocument::Lab(Box::new((site?, database?)))),
+        Some(cluster) => Some(VenueDocument::Cluster(Box::new(cluster))),
+        None => Some(VenueDocument::Lab(Box::new((site?, database?)))),
     }
 }
 
@@ -317,7 +317,7 @@ fn check_target_of_cluster(record: &Record<'_>, target: Option<&str>, at: Spot, 
 }
 
 /// Where a scenario takes place: a site and a database that the lab makes, or that stand for a cluster that exists.
-struct Ground {
+struct Venue {
     site: Site,
     places: Places,
     engine: &'static Capabilities,
@@ -327,13 +327,13 @@ struct Ground {
     cluster: Option<Cluster>,
 }
 
-impl GroundDocument {
-    fn resolve(self, findings: &mut Findings) -> Option<Ground> {
+impl VenueDocument {
+    fn resolve(self, findings: &mut Findings) -> Option<Venue> {
         match self {
-            GroundDocument::Lab(lab) => made(lab.0, lab.1, findings),
-            GroundDocument::Cluster(cluster) => {
+            VenueDocument::Lab(lab) => made(lab.0, lab.1, findings),
+            VenueDocument::Cluster(cluster) => {
                 let (cluster, site, database) = cluster.resolve(findings);
-                Some(Ground {
+                Some(Venue {
                     places: Places::new(&site.hosts),
                     site,
                     engine: database.engine,
@@ -351,7 +351,7 @@ fn made(
     site: site::SiteDocument,
     database: database::DatabaseDocument,
     findings: &mut Findings,
-) -> Option<Ground> {
+) -> Option<Venue> {
     let hosts = site.hosts(findings)?;
     let places = Places::new(&hosts);
     let links = site.links(&places, findings);
@@ -365,7 +365,7 @@ fn made(
     let site::SiteDocument { busy_poll, ip, disks, path, .. } = site;
     let network_path = path.map(|path| path.value).unwrap_or_default();
     let site = Site { hosts, links, edges, busy_poll, ip, disks, network_path };
-    Some(Ground { site, places, engine, database, session_limit_at, cluster: None })
+    Some(Venue { site, places, engine, database, session_limit_at, cluster: None })
 }
 
 /// Whether volumes lie on the lab's disks, as far as is known.
@@ -375,8 +375,8 @@ fn are_on_disks(database: Option<&Database>) -> bool {
 
 impl Document {
     fn resolve(self, findings: &mut Findings) -> Option<Scenario> {
-        let Ground { site, places, engine, database, session_limit_at, cluster } =
-            self.ground.resolve(findings)?;
+        let Venue { site, places, engine, database, session_limit_at, cluster } =
+            self.venue.resolve(findings)?;
         let hosts = &site.hosts;
         let of_node = |host: &HostId| hosts.get(*host);
         let leader = database.as_ref().and_then(|database| database.nodes.first()).and_then(of_node);

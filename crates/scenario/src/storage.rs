@@ -166,7 +166,7 @@ fn decode_class(name: &str, node: &Node, decoder: &mut Decoder) -> Option<Storag
 }
 
 /// What a storage is held against.
-pub(crate) struct Ground<'a> {
+pub(crate) struct StorageContext<'a> {
     /// The site's hosts.
     pub(crate) hosts: &'a PerHost<Host>,
     /// The site's own classes.
@@ -181,20 +181,20 @@ pub(crate) struct Ground<'a> {
 
 impl StorageDocument {
     /// The storage, its class found and its components placed.
-    pub(crate) fn resolve(self, ground: &Ground<'_>, findings: &mut Findings) -> Option<Storage> {
-        let class = self.class(ground, findings);
+    pub(crate) fn resolve(self, context: &StorageContext<'_>, findings: &mut Findings) -> Option<Storage> {
+        let class = self.class(context, findings);
         let apart = match self.apart.as_ref().map(|word| word.value) {
             Some("racks") => Apart::Racks,
             _ => Apart::Hosts,
         };
-        self.stands_on_disks(ground, findings).then_some(())?;
-        let allowed = self.allowed(ground, findings)?;
-        self.has_room((&allowed, apart), ground, findings).then_some(())?;
+        self.stands_on_disks(context, findings).then_some(())?;
+        let allowed = self.allowed(context, findings)?;
+        self.has_room((&allowed, apart), context, findings).then_some(())?;
         // At most three.
         let replicas = self.replicas.value as u32;
-        let components = place(ground.nodes, (ground.hosts, &allowed), replicas as usize, apart);
+        let components = place(context.nodes, (context.hosts, &allowed), replicas as usize, apart);
         let hosts = if self.hosts.is_empty() { Vec::new() } else { allowed };
-        let for_storage = hosts.iter().copied().filter(|host| !ground.nodes.contains(host)).collect();
+        let for_storage = hosts.iter().copied().filter(|host| !context.nodes.contains(host)).collect();
         Some(Storage {
             replicas,
             acknowledge: self.acknowledge,
@@ -211,8 +211,8 @@ impl StorageDocument {
     }
 
     /// Whether volumes are such that have components, where components are asked for.
-    fn stands_on_disks(&self, ground: &Ground<'_>, findings: &mut Findings) -> bool {
-        if ground.volumes != Volumes::Directory {
+    fn stands_on_disks(&self, context: &StorageContext<'_>, findings: &mut Findings) -> bool {
+        if context.volumes != Volumes::Directory {
             return true;
         }
         if self.replicas.value > 1 {
@@ -238,25 +238,25 @@ impl StorageDocument {
     }
 
     /// Hosts that may hold components, in the site's order.
-    fn allowed(&self, ground: &Ground<'_>, findings: &mut Findings) -> Option<Vec<HostId>> {
+    fn allowed(&self, context: &StorageContext<'_>, findings: &mut Findings) -> Option<Vec<HostId>> {
         let named: Option<Vec<Place>> =
-            self.hosts.iter().map(|written| ground.places.find(written, None, findings)).collect();
+            self.hosts.iter().map(|written| context.places.find(written, None, findings)).collect();
         let named = named?;
         let may_hold = |host: &HostId| {
-            let path = ground.hosts[*host].path();
+            let path = context.hosts[*host].path();
             named.is_empty() || named.iter().any(|place| path.starts_with(&place.path))
         };
-        Some(ground.hosts.ids().filter(may_hold).collect())
+        Some(context.hosts.ids().filter(may_hold).collect())
     }
 
     /// Whether there are places enough, as far apart as asked.
     fn has_room(
         &self,
         (allowed, apart): (&[HostId], Apart),
-        ground: &Ground<'_>,
+        context: &StorageContext<'_>,
         findings: &mut Findings,
     ) -> bool {
-        let racks: BTreeSet<_> = allowed.iter().map(|host| rack(&ground.hosts[*host])).collect();
+        let racks: BTreeSet<_> = allowed.iter().map(|host| rack(&context.hosts[*host])).collect();
         let (there_are, what) = match apart {
             Apart::Hosts => (allowed.len() as u64, "hosts"),
             Apart::Racks => (racks.len() as u64, "racks"),
@@ -287,19 +287,19 @@ impl StorageDocument {
         false
     }
 
-    fn class(&self, ground: &Ground<'_>, findings: &mut Findings) -> Option<StorageClass> {
+    fn class(&self, context: &StorageContext<'_>, findings: &mut Findings) -> Option<StorageClass> {
         let Some(named) = &self.class else { return Some(StorageClass::basic(BASIC)) };
         match named.value.as_str() {
             BASIC => return Some(StorageClass::basic(BASIC)),
             TUNED => return Some(StorageClass::tuned()),
             other => {
-                if let Some(class) = ground.classes.get(other) {
+                if let Some(class) = context.classes.get(other) {
                     return Some(class.clone());
                 }
             }
         }
         let known: Vec<&str> =
-            [BASIC, TUNED].into_iter().chain(ground.classes.keys().map(String::as_str)).collect();
+            [BASIC, TUNED].into_iter().chain(context.classes.keys().map(String::as_str)).collect();
         findings.add(
             "unknown-word",
             named.at,

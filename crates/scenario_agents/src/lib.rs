@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent::{Asked, Group, GroupError, IfLost, Link, NotForAgents, PlanWords, relay};
+use agent::{AgentLoad, Group, GroupError, IfLost, Link, NotForAgents, PlanWords, relay};
 use history::EventSink;
 use load::{Batch, Clock, LoadHandle, LoadPlan, Part};
 use pods::{Fleet, FleetError, Pods, fleet_plan};
@@ -47,7 +47,7 @@ pub enum AgentError {
 
 /// A load's agents, ready and waiting.
 struct Called {
-    asked: Asked,
+    asked: AgentLoad,
     group: Group,
 }
 
@@ -119,7 +119,7 @@ impl Agents {
                 AgentLost::Unknown => IfLost::Unknown,
                 AgentLost::GoOn => IfLost::GoOn,
             };
-            let asked = Asked { load: load.name.clone(), parts: parts?, if_lost };
+            let asked = AgentLoad { load: load.name.clone(), parts: parts?, if_lost };
             let posts = match &fleet {
                 Some(fleet) => posts_in(fleet, load)?,
                 None => agents_of(cluster, load).map(|agent| post_on(cluster, agent)).collect(),

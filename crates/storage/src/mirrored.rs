@@ -6,8 +6,6 @@
 mod component;
 mod conversation;
 mod doubt;
-#[cfg(test)]
-mod ground;
 mod initiator;
 mod moving;
 mod on_hosts;
@@ -16,6 +14,8 @@ mod rebuild;
 mod silence;
 mod standing;
 mod target;
+#[cfg(test)]
+mod test_mirror;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -524,7 +524,7 @@ mod tests {
     use disk::{Attributes, NewInode, ROOT, Scope, ask};
     use scenario::Promotion;
 
-    use super::ground::{A, B, ground};
+    use super::test_mirror::{A, B, test_mirror};
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -532,7 +532,7 @@ mod tests {
     #[test]
     fn what_has_been_told_of_a_component_is_remembered_while_nobody_serves() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 7, Promotion::UpToDate) else {
+        let Some(disk) = test_mirror(folder.path(), 7, Promotion::UpToDate) else {
             return eprintln!("skipped: what_has_been_told: no network namespace may be entered");
         };
         let told = BTreeMap::from([(1, BTreeSet::from(["out"]))]);
@@ -544,7 +544,7 @@ mod tests {
     #[test]
     fn a_copy_that_could_not_be_brought_back_counts_as_up_to_date_only_when_it_has_caught_up() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 6, Promotion::UpToDate) else {
+        let Some(disk) = test_mirror(folder.path(), 6, Promotion::UpToDate) else {
             return eprintln!("skipped: a_copy_that_could_not: no network namespace may be entered");
         };
         let (_point, mount) = disk.prepare(A, false).expect("opened");

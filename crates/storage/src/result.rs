@@ -6,7 +6,7 @@ use disk::mirror::Standing;
 use history::{BASELINE, NodeId, RunFacts};
 use measure::Timeline;
 use measure::meanwhile::latency_during;
-use results::{AskedResult, CatchUpResult, ComponentResult, MeanwhileResult, OpeningResult, VolumeResult};
+use results::{CatchUpResult, ComponentResult, MeanwhileResult, OpeningResult, RequestsResult, VolumeResult};
 
 use crate::mirrored::MirroredDisk;
 use crate::mirrored::Opening;
@@ -123,7 +123,7 @@ fn catch_up(
 }
 
 fn opening(opening: Opening) -> OpeningResult {
-    let asked = opening.requests.into_iter().map(|asked| AskedResult {
+    let asked = opening.requests.into_iter().map(|asked| RequestsResult {
         work: asked.work.to_owned(),
         count: asked.count,
         latency_us_mean: asked.latency.mean_us,

@@ -3,9 +3,9 @@
 //! Owns when a fault's commands run and on which member. What makes a receipt is `remote`'s; which files there are, and what they
 //! may strike, is `scenario_files`'.
 
-mod ground;
+mod context;
 mod receipts;
 mod strikes;
 
-pub use ground::Targets;
+pub use context::Targets;
 pub use strikes::Strikes;

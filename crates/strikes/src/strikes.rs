@@ -14,7 +14,7 @@ use history::{EventSink, FaultId, Verdict};
 use remote::Journal;
 use scenario::{Fault, FaultAction, Scenario};
 
-use crate::ground::{Broken, Ground, OnEffect, Targets};
+use crate::context::{Broken, OnEffect, StrikeContext, Targets};
 
 /// A fault that is struck now or stands.
 struct Striking {
@@ -25,7 +25,7 @@ struct Striking {
 
 /// Strikes and undoes. Dropping it undoes what stands.
 pub struct Strikes {
-    ground: Arc<Ground>,
+    context: Arc<StrikeContext>,
     /// How long each fault stands by the schedule.
     stands: Vec<Duration>,
     /// Faults that are struck now or stand, by number.
@@ -44,14 +44,14 @@ impl Strikes {
         (scenario, seed, prevented): (&Scenario, u64, bool),
         on_effect: OnEffect,
     ) -> Strikes {
-        let ground = Ground::new(targets, journal, events, (seed, prevented), on_effect);
+        let context = StrikeContext::new(targets, journal, events, (seed, prevented), on_effect);
         let stands = scenario.schedule.iter().flat_map(|phase| {
             let until_its_end = |fault: &Fault| phase.length.saturating_sub(fault.at);
             phase.faults.iter().map(move |fault| fault.length.unwrap_or_else(|| until_its_end(fault)))
         });
         Strikes {
             stands: stands.collect(),
-            ground: Arc::new(ground),
+            context: Arc::new(context),
             standing: BTreeMap::new(),
             undoing: Vec::new(),
         }
@@ -60,28 +60,28 @@ impl Strikes {
     /// Strikes a fault.
     pub fn strike(&mut self, number: FaultId, fault: &Fault) {
         let FaultAction::External(action) = fault.action.clone() else { return };
-        let ground = self.ground.clone();
+        let context = self.context.clone();
         let record = FaultRecord {
             kind: fault.action.kind_name().to_owned(),
             target: format!("{} of {}", action.command.name, action.node),
             aims_at_leader: fault.action.aims_at_leader(),
-            asked_s: ground.now_s(),
+            asked_s: context.now_s(),
             ..FaultRecord::default()
         };
         let stands = self.stands.get(number.index()).copied().unwrap_or_default();
         // Known from here on, whatever happens to its thread: a fault without receipts lets no run pass, one that is not known does.
-        ground.change(number, |kept| *kept = record.clone());
+        context.change(number, |kept| *kept = record.clone());
         let is_over = Arc::<AtomicBool>::default();
         let over = is_over.clone();
-        let job = move || ground.strike(number, &action, record, (stands, &over));
+        let job = move || context.strike(number, &action, record, (stands, &over));
         match std::thread::Builder::new().name("fault".to_owned()).spawn(job) {
             Ok(thread) => {
                 self.standing.insert(number, Striking { thread, is_over });
             }
             Err(error) => {
-                self.ground.no_thread(&error);
+                self.context.no_thread(&error);
                 let why = format!("nothing was struck: there was no thread for it: {error}");
-                self.ground.not_struck(number, Verdict::Unknown, why);
+                self.context.not_struck(number, Verdict::Unknown, why);
             }
         }
     }
@@ -90,16 +90,16 @@ impl Strikes {
     pub fn heal(&mut self, number: FaultId) {
         let Some(Striking { thread, is_over }) = self.standing.remove(&number) else { return };
         is_over.store(true, Ordering::Release);
-        let ground = self.ground.clone();
+        let context = self.context.clone();
         let job = move || {
             // One that panicked leaves the fault without a receipt; the timer on its machine undoes what may stand.
             if let Ok(Some(broken)) = thread.join() {
-                ground.undo(number, broken);
+                context.undo(number, broken);
             }
         };
         match std::thread::Builder::new().name("fault".to_owned()).spawn(job) {
             Ok(thread) => self.undoing.push(thread),
-            Err(error) => self.ground.no_thread(&error),
+            Err(error) => self.context.no_thread(&error),
         }
     }
 
@@ -115,7 +115,7 @@ impl Strikes {
             // A panic there leaves the fault without a receipt, which is what it deserves.
             let _ = thread.join();
         }
-        self.ground.records()
+        self.context.records()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use faults::FaultRecord;
 use history::{AgentFacts, BASELINE, FaultId};
-use load::{Asked, FirstSuccess, LoadPlan};
+use load::{Demand, FirstSuccess, LoadPlan};
 use measure::Wait;
 use measure::recovery::{self, Baseline, Incomparable, LoadRecord, Second, Struck, Window};
 use results::{FaultLoadResult, RecoveryResult, RunResult};
@@ -88,7 +88,7 @@ fn is_other_load(from_s: f64, baseline: (f64, f64), stretch: (f64, f64)) -> bool
 /// What a load is asked in a stretch, as a share of what it is asked in the baseline. Of a closed loop only the same
 /// number of clients can be compared.
 fn demand(plan: &LoadPlan, baseline: (f64, f64), stretch: (f64, f64)) -> Option<f64> {
-    let fixed = |asked: Asked| (asked.clients == asked.clients_least).then_some(asked.clients);
+    let fixed = |asked: Demand| (asked.clients == asked.clients_least).then_some(asked.clients);
     let (before, now) = (plan.asked(baseline.0, baseline.1)?, plan.asked(stretch.0, stretch.1)?);
     match (before.rate, now.rate) {
         (Some(before), Some(now)) => (before.per_s > 0.0).then(|| now.per_s / before.per_s),

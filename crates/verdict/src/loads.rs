@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use history::PhaseFacts;
 use history::WARM_UP;
-use load::{Asked, LoadPlan};
+use load::{Demand, LoadPlan};
 use measure::interval::counts_for_load;
 use measure::{Figures, LatencyFigures};
 use results::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
@@ -70,13 +70,13 @@ fn recorded_until((from_s, to_s): (f64, f64), ended_s: f64) -> f64 {
 /// The same with what was asked of the load meanwhile: clients of a closed loop, or the rate of an open one.
 pub(crate) fn with_demand(plan: &LoadPlan, (from_s, to_s): (f64, f64), figures: LoadFigures) -> LoadFigures {
     match plan.asked(from_s, to_s) {
-        Some(Asked { rate: Some(rate), .. }) => LoadFigures {
+        Some(Demand { rate: Some(rate), .. }) => LoadFigures {
             rate_per_s: Some(rate.per_s),
             rate_range_per_s: (rate.least_per_s < rate.most_per_s)
                 .then_some([rate.least_per_s, rate.most_per_s]),
             ..figures
         },
-        Some(Asked { clients, clients_least, rate: None }) => LoadFigures {
+        Some(Demand { clients, clients_least, rate: None }) => LoadFigures {
             clients: Some(clients),
             clients_least: (clients_least < clients).then_some(clients_least),
             ..figures

@@ -17,7 +17,7 @@ use rand::RngExt;
 use crate::dialect::look_now;
 use crate::key_value::list;
 use crate::options::{ConfigurationError, Options};
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// Lists in use at a time.
 const ACTIVE_KEYS: u64 = 5;
@@ -81,12 +81,12 @@ impl Workload for Append {
         &self.statements
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if let Session::KeyValue(_) = ground.session {
+            if let Session::KeyValue(_) = setup.session {
                 return Ok(());
             }
-            let session = ground.session.sql()?;
+            let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_append").await?;
             let columns = match session.dialect() {
                 Dialect::Postgres | Dialect::Cql => "key bigint PRIMARY KEY, elements text NOT NULL",

@@ -13,7 +13,7 @@ use rand::RngExt;
 use crate::dialect::look_now;
 use crate::key_value::{contended, entries, senseless};
 use crate::options::{ConfigurationError, Options};
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// How many accounts there are.
 const ACCOUNTS: i64 = 8;
@@ -66,15 +66,15 @@ impl Workload for Bank {
         &self.statements
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if let Session::KeyValue(session) = ground.session {
+            if let Session::KeyValue(session) = setup.session {
                 let value = Value::Integer(OPENING_BALANCE);
                 let open = |account| Operation::Write { key: key_name(account), value: value.clone() };
                 session.transact((0..ACCOUNTS).map(open).collect()).await?;
                 return Ok(());
             }
-            let session = ground.session.sql()?;
+            let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_bank").await?;
             let create = "CREATE TABLE holdfast_bank (account bigint PRIMARY KEY, balance bigint NOT NULL)";
             session.batch(create).await?;

@@ -26,7 +26,7 @@ use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
 use crate::random_text::{push_alphanumeric, push_alphanumeric_of};
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 const WRITE: usize = 0;
 const READ: usize = 1;
@@ -152,25 +152,25 @@ impl Workload for Iot {
         &self.statements
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.cycle.store(self.preload, Ordering::Relaxed);
-            let session = ground.session.sql()?;
+            let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_iot").await?;
             session.batch(table(session.dialect())).await?;
             let sessions = self.preload.div_ceil(ROWS_PER_SESSION).min(SESSIONS_MAX);
             let share = self.preload.div_ceil(sessions.max(1));
             let mut parts = Vec::new();
             for part in 0..sessions {
-                parts.push((ground.open().await?, part * share..((part + 1) * share).min(self.preload)));
+                parts.push((setup.open().await?, part * share..((part + 1) * share).min(self.preload)));
             }
-            let loading = &Loading::begin("holdfast_iot", self.preload, ground.progress);
+            let loading = &Loading::begin("holdfast_iot", self.preload, setup.progress);
             let loads = parts
                 .into_iter()
                 .map(|(mut session, cycles)| async move { self.load(session.sql()?, cycles, loading).await });
             parallel::all(loads).await?;
-            analyse(ground.session.sql()?, "holdfast_iot").await?;
-            (ground.progress)(format!("{} values of the time series are loaded", self.preload));
+            analyse(setup.session.sql()?, "holdfast_iot").await?;
+            (setup.progress)(format!("{} values of the time series are loaded", self.preload));
             Ok(())
         })
     }

@@ -22,7 +22,7 @@ use crate::distribution::{RejectionZipf, hash, skewed};
 use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::random_text::{alphanumeric, push_alphanumeric_of};
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// Kinds of operation, in the order of [`KINDS`] and of the statements.
 const READ: usize = 0;
@@ -188,10 +188,10 @@ impl Workload for Kv {
         &self.statements
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.written.store(self.preload, Ordering::Relaxed);
-            let session = ground.session.sql()?;
+            let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_kv").await?;
             let columns = match session.dialect() {
                 // What none but these know how to overwrite never gets here.
@@ -202,7 +202,7 @@ impl Workload for Kv {
             let create = format!("CREATE TABLE holdfast_kv (k bigint PRIMARY KEY, {columns})");
             session.batch(&create).await?;
             if self.preload > 0 {
-                self.load(ground).await?;
+                self.load(setup).await?;
             }
             Ok(())
         })
@@ -275,12 +275,12 @@ impl Workload for Kv {
 }
 
 impl Kv {
-    async fn load(&self, ground: &mut Ground<'_>) -> Result<(), SessionError> {
+    async fn load(&self, setup: &mut TableSetup<'_>) -> Result<(), SessionError> {
         use rand_chacha::rand_core::SeedableRng;
 
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(self.keys);
         let mut places = 0..self.preload;
-        let loading = Loading::begin("holdfast_kv", self.preload, ground.progress);
+        let loading = Loading::begin("holdfast_kv", self.preload, setup.progress);
         let mut fill = |lines: &mut Vec<u8>| {
             for place in loading.next_rows(&mut places, 500) {
                 lines.extend_from_slice(format!("{}\t{LOADED}\t", self.key(place)).as_bytes());
@@ -289,7 +289,7 @@ impl Kv {
             }
             !places.is_empty()
         };
-        let session = ground.session.sql()?;
+        let session = setup.session.sql()?;
         let load = BulkLoad { table: "holdfast_kv", columns: "k, w, v", is_new: false };
         let loaded = session.load(load, &mut fill).await?;
         if loaded != self.preload {

@@ -8,7 +8,7 @@ use client::{Dialect, KeyValueSession, Rows, Session, SessionError, SessionFutur
 use history::{Action, LEDGER_SEQUENCE_BITS as SEQUENCE_BITS};
 
 use crate::key_value::entries;
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// What the keys begin with under which a database of keys and values has the rows.
 const PREFIX: &str = "ledger/";
@@ -41,13 +41,13 @@ impl Workload for Ledger {
         &STATEMENTS
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if let Session::KeyValue(_) = ground.session {
+            if let Session::KeyValue(_) = setup.session {
                 // Nothing to make: a list is there once it is appended to, and a lab's database is new.
                 return Ok(());
             }
-            let session = ground.session.sql()?;
+            let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_ledger").await?;
             let columns = match session.dialect() {
                 Dialect::Postgres => "client bigint NOT NULL, written_at timestamptz NOT NULL DEFAULT now()",

@@ -32,7 +32,7 @@ use crate::options::Options;
 
 pub use options::ConfigurationError;
 pub use workload::{
-    Attempt, ClientState, Ground, Memory, Pauses, Request, Statement, StatementObserver, Workload,
+    Attempt, ClientState, Memory, Pauses, Request, Statement, StatementObserver, TableSetup, Workload,
 };
 
 type Made = Result<Arc<dyn Workload>, ConfigurationError>;

@@ -19,7 +19,7 @@ use client::{Session, SessionFuture};
 use history::{Action, Key};
 
 use crate::options::{ConfigurationError, Options};
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// The shapes in turn.
 const TURNS: [Shape; 5] =
@@ -167,10 +167,10 @@ impl Workload for Rawio {
         figures
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             *self.shared() = Shared::default();
-            match ground.session {
+            match setup.session {
                 Session::Volume(_) => Ok(()),
                 Session::Sql(_) | Session::KeyValue(_) => {
                     Err(refused("rawio needs `engine: none`: it asks a volume and no database".to_owned()))

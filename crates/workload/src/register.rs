@@ -14,7 +14,7 @@ use rand::RngExt;
 use crate::dialect::{has_written, look_now};
 use crate::key_value::{contended, integer};
 use crate::options::{ConfigurationError, Options};
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// How many registers there are.
 const KEYS: i64 = 10;
@@ -84,13 +84,13 @@ impl Workload for Register {
         &self.statements
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if let Session::KeyValue(_) = ground.session {
+            if let Session::KeyValue(_) = setup.session {
                 // Nothing to make: a key is there once it is written, and a lab's database is new.
                 return Ok(());
             }
-            let session = ground.session.sql()?;
+            let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_register").await?;
             let columns = match session.dialect() {
                 Dialect::Postgres => "key bigint PRIMARY KEY, value bigint NOT NULL",

@@ -17,7 +17,7 @@ use rand::RngExt;
 
 use crate::dialect::look_in_a_transaction;
 use crate::loading::Loading;
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 const ACCOUNTS_PER_BRANCH: u64 = 100_000;
 const TELLERS_PER_BRANCH: u64 = 10;
@@ -70,13 +70,13 @@ impl Workload for Tpcb {
         if sql { (0..self.statements().len()).collect() } else { provisional::REQUESTS.to_vec() }
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
-            if let Session::KeyValue(_) = ground.session {
+            if let Session::KeyValue(_) = setup.session {
                 // A balance that was never written counts as 0, which is what pgbench's tables begin with.
                 return Ok(());
             }
-            create_and_load(ground.session.sql()?, ground.scale.max(1), ground.progress).await
+            create_and_load(setup.session.sql()?, setup.scale.max(1), setup.progress).await
         })
     }
 

@@ -201,7 +201,7 @@ pub struct Attempt<'a> {
 /// A statement on its way.
 #[derive(Debug)]
 #[must_use = "what was asked must be waited for"]
-pub struct Asked {
+pub struct PendingStatement {
     statement: usize,
     begun: Instant,
 }
@@ -254,7 +254,11 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// As [`client::SqlSession::ask`], and when the index is not one of the prepared statements.
-    pub fn ask(&mut self, statement: usize, parameters: &[SqlValue<'_>]) -> Result<Asked, SessionError> {
+    pub fn ask(
+        &mut self,
+        statement: usize,
+        parameters: &[SqlValue<'_>],
+    ) -> Result<PendingStatement, SessionError> {
         let Some(prepared) = self.prepared.get(statement) else {
             return Err(refused(format!("statement {statement} was not prepared")));
         };
@@ -263,14 +267,14 @@ impl Attempt<'_> {
             self.observer.failed(statement, &error);
             return Err(error);
         }
-        Ok(Asked { statement, begun })
+        Ok(PendingStatement { statement, begun })
     }
 
     /// The answer to what was asked, whose latency it reports.
     ///
     /// # Errors
     /// As [`client::SqlSession::poll_answer`].
-    pub async fn answer(&mut self, asked: Asked) -> Result<Rows, SessionError> {
+    pub async fn answer(&mut self, asked: PendingStatement) -> Result<Rows, SessionError> {
         let session = self.session.sql()?;
         let result = poll_fn(|context| session.poll_answer(context)).await;
         match &result {
@@ -282,7 +286,7 @@ impl Attempt<'_> {
 }
 
 /// What a workload makes its tables with.
-pub struct Ground<'a> {
+pub struct TableSetup<'a> {
     /// A session with the leader.
     pub session: &'a mut Session,
     /// Opens more of them, for loading in parallel; see [`Ground::open`].
@@ -293,7 +297,7 @@ pub struct Ground<'a> {
     pub progress: &'a dyn Fn(String),
 }
 
-impl Ground<'_> {
+impl TableSetup<'_> {
     /// One more session with the leader.
     ///
     /// # Errors
@@ -385,7 +389,7 @@ pub trait Workload: Send + Sync {
     }
 
     /// Creates and loads its tables, throwing away what an earlier run left.
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()>;
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()>;
 
     /// Draws a client's next transaction.
     fn draw(&self, client: &mut ClientState) -> Request;

@@ -24,7 +24,7 @@ use crate::program;
 
 /// What is asked of the campaign.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Options {
     /// Runs of each cell.
     pub runs: usize,
     /// Cells by `ENGINE`, `FAULT` or `ENGINE/FAULT`; all when empty.
@@ -37,7 +37,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// When the program does not build, a cell is named that there is none of, or a file cannot be written.
-pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
+pub fn run(asked: &Options) -> anyhow::Result<ExitCode> {
     let cells = chosen(&asked.only)?;
     let holdfast = program::build()?;
     let folder = crate::repository_root().join("docs/atlas/");

@@ -37,11 +37,11 @@ pub fn adopt_orphans() -> anyhow::Result<()> {
 pub fn cpu_of_descendants() -> anyhow::Result<Duration> {
     let ticks_per_s = sysconf(SysconfVar::CLK_TCK)?.unwrap_or(100).unsigned_abs();
     let processes = processes()?;
-    let me = std::process::id().cast_signed();
+    let own_process = std::process::id().cast_signed();
     let of_ticks = |ticks: u64| Duration::from_nanos(ticks * (1_000_000_000 / ticks_per_s));
     let mut used = cpu_of_reaped_children()?;
     for (pid, process) in &processes {
-        if descends(&processes, *pid, me) {
+        if descends(&processes, *pid, own_process) {
             // The process's own clock counts nanoseconds; its line in /proc counts ticks, and may lag behind.
             let by_clock =
                 clock_getcpuclockid(Pid::from_raw(*pid)).and_then(clock_gettime).map(Duration::from);
@@ -83,8 +83,8 @@ pub fn reap_all() {
 /// When `/proc` cannot be read.
 pub fn end_all() -> anyhow::Result<()> {
     let processes = processes()?;
-    let me = std::process::id().cast_signed();
-    for pid in processes.keys().filter(|pid| descends(&processes, **pid, me)) {
+    let own_process = std::process::id().cast_signed();
+    for pid in processes.keys().filter(|pid| descends(&processes, **pid, own_process)) {
         // One that has ended in the meantime is what was wanted.
         let _ = nix::sys::signal::kill(Pid::from_raw(*pid), nix::sys::signal::Signal::SIGKILL);
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::load_cassandra::{Asked, Cassandra, KEYS, latte_name};
+use super::load_cassandra::{Cassandra, CqlOperations, KEYS, latte_name};
 use super::load_mysql::MariaDb;
 use super::load_ours::Served;
 use super::load_peers::{Sysbench, go_ycsb, go_ycsb_name};
@@ -246,7 +246,8 @@ impl Bench<'_> {
             }
         };
         let keys = [format!("keys={KEYS}"), format!("preload={KEYS}")];
-        for (asked, share, name) in [(Asked::Reads, "read=100%", "read"), (Asked::Writes, "read=0%", "write")]
+        for (asked, share, name) in
+            [(CqlOperations::Reads, "read=100%", "read"), (CqlOperations::Writes, "read=0%", "write")]
         {
             let ours =
                 ["--workload", "kv", "--option", share, "--option", "order=sequential", "--no-history"];

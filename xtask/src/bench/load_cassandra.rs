@@ -52,18 +52,18 @@ pub async fn write(db, i) {
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Asked {
+pub(super) enum CqlOperations {
     /// Values by their keys.
     Reads,
     /// Values written over others.
     Writes,
 }
 
-impl Asked {
+impl CqlOperations {
     fn of_latte(self) -> &'static str {
         match self {
-            Asked::Reads => "read",
-            Asked::Writes => "write",
+            CqlOperations::Reads => "read",
+            CqlOperations::Writes => "write",
         }
     }
 }
@@ -185,7 +185,7 @@ impl Cassandra {
     /// latte with so many requests in flight, on so many connections.
     pub(super) fn latte(
         &self,
-        asked: Asked,
+        asked: CqlOperations,
         (in_flight, connections): (u32, u32),
         length: Length,
     ) -> anyhow::Result<Side> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 
 use super::cpu_account::cpu_of_reaped_children;
-use super::load_cassandra::{Asked, Cassandra};
+use super::load_cassandra::{Cassandra, CqlOperations};
 use super::load_mysql::MariaDb;
 use super::load_peers::Sysbench;
 use super::load_server::{Server, said};
@@ -35,7 +35,7 @@ pub(super) enum Peer<'a> {
     /// The same on a MariaDB, against which our side runs as well.
     SysbenchOn(&'a MariaDb, &'a Sysbench),
     /// latte on a node of Cassandra, against which our side runs as well: what it asks, and on how many connections.
-    LatteOn(&'a Cassandra, Asked, u32),
+    LatteOn(&'a Cassandra, CqlOperations, u32),
     /// go-ycsb's workload C on [`YCSB_RECORDS`] records.
     GoYcsb(&'a Path),
 }

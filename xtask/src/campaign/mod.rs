@@ -27,7 +27,7 @@ use crate::program;
 
 /// What is asked of a campaign.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Options {
     /// How many runs.
     pub runs: u64,
     /// The seed of the first; each further one has the next.
@@ -43,7 +43,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// When the program cannot be built, a treatment is named that there is none of, or the campaign's own part fails.
-pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
+pub fn run(asked: &Options) -> anyhow::Result<ExitCode> {
     ensure!(asked.at_once > 0, "--at-once takes 1 or more");
     let (possible, impossible) = treatment::possible();
     let among = chosen(&asked.only, &possible)?;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::dice::Dice;
 use super::scenario::{self, Drawn};
-use super::treatment::{Ground, Treatment};
+use super::treatment::{Treatment, TreatmentGuard};
 use super::{judge, leftovers};
 
 /// A run takes no longer than its schedule and this; longer, and it hangs.
@@ -63,12 +63,12 @@ pub(super) fn one(holdfast: &Path, seed: u64, among: &[Treatment]) -> anyhow::Re
     for folder in ["runs", "temporary"] {
         fs::create_dir(run.file(folder)).context(folder)?;
     }
-    let ground = Ground::prepare(treatment, &mut dice, &run.file("runs"))?;
-    let left = run.carry_out(holdfast, seed, &mut dice, &ground)?;
+    let guard = TreatmentGuard::prepare(treatment, &mut dice, &run.file("runs"))?;
+    let left = run.carry_out(holdfast, seed, &mut dice, &guard)?;
     let (ended, complaints) = judge::judge(treatment, &left);
     let why = judge::why(&left);
     // Its files are gone with it.
-    drop(ground);
+    drop(guard);
     Ok(Became { seed, treatment, ended, why, complaints, scenario: drawn.text })
 }
 
@@ -96,7 +96,7 @@ impl Run<'_> {
         holdfast: &Path,
         seed: u64,
         dice: &mut Dice,
-        ground: &Ground,
+        guard: &TreatmentGuard,
     ) -> anyhow::Result<Left> {
         // A name of its own, so that its processes are told from those of every other run.
         let program = self.file("holdfast");
@@ -106,7 +106,7 @@ impl Run<'_> {
         fs::write(self.file("drawn.yaml"), &self.drawn.text).context("the scenario")?;
         let mut child = self
             .treatment
-            .command(&program, ground)
+            .command(&program, guard)
             .args(["run", "drawn.yaml", "--out", "runs", "--seed", &seed.to_string()])
             .current_dir(self.folder)
             .env("TMPDIR", self.file("temporary"))

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use serde_json::json;
 
-use super::Asked;
+use super::Options;
 use super::one_run::Became;
 use super::treatment::TREATMENTS;
 
@@ -33,7 +33,7 @@ pub(super) fn table(became: &[Became]) -> String {
 ///
 /// # Errors
 /// When a file cannot be written.
-pub(super) fn write(asked: &Asked, became: &[Became], impossible: &[String]) -> anyhow::Result<()> {
+pub(super) fn write(asked: &Options, became: &[Became], impossible: &[String]) -> anyhow::Result<()> {
     let docs = crate::repository_root().join("docs");
     for (name, text) in
         [("robustness.md", page(asked, became, impossible)), ("robustness.json", data(asked, became)?)]
@@ -45,7 +45,7 @@ pub(super) fn write(asked: &Asked, became: &[Became], impossible: &[String]) -> 
     Ok(())
 }
 
-fn page(asked: &Asked, became: &[Became], impossible: &[String]) -> String {
+fn page(asked: &Options, became: &[Became], impossible: &[String]) -> String {
     let mut page = format!(
         "# Robustness\n\n\
          Scenarios drawn by chance from the language, most of them disturbed: killed, interrupted, suspended, or run on a machine \
@@ -78,7 +78,7 @@ fn page(asked: &Asked, became: &[Became], impossible: &[String]) -> String {
     page
 }
 
-fn data(asked: &Asked, became: &[Became]) -> anyhow::Result<String> {
+fn data(asked: &Options, became: &[Became]) -> anyhow::Result<String> {
     let mut treatments: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
     for one in became {
         *treatments.entry(one.treatment.name()).or_default().entry(&one.ended).or_default() += 1;

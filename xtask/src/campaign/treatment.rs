@@ -130,14 +130,14 @@ impl Treatment {
     }
 
     /// The program's command on a machine that lacks what this takes away.
-    pub(super) fn command(self, program: &Path, ground: &Ground) -> Command {
+    pub(super) fn command(self, program: &Path, guard: &TreatmentGuard) -> Command {
         let script = |before: &str| ["-c".to_owned(), format!("{before} && exec \"$@\""), "sh".to_owned()];
         let with_own_mounts = |before: &str| {
             let mut command = Command::new("unshare");
             command.args(["--mount", "--propagation", "private", "sh"]).args(script(before)).arg(program);
             command
         };
-        match (self, &ground.group) {
+        match (self, &guard.group) {
             (Treatment::WithoutFuse, _) => with_own_mounts("mount --bind /dev/null /dev/fuse"),
             (Treatment::WithoutTun, _) => with_own_mounts("mount --bind /dev/null /dev/net/tun"),
             (Treatment::LittleMemory, Some(group)) => {
@@ -158,45 +158,49 @@ fn fill(path: &Path) {
 }
 
 /// What is made for a treatment outside the run, and taken away on drop.
-pub(super) struct Ground {
+pub(super) struct TreatmentGuard {
     mount: Option<std::path::PathBuf>,
     group: Option<std::path::PathBuf>,
 }
 
-impl Ground {
+impl TreatmentGuard {
     /// Makes it; `runs` is the folder of run directories.
     ///
     /// # Errors
     /// When the machine does not allow it.
-    pub(super) fn prepare(treatment: Treatment, dice: &mut Dice, runs: &Path) -> anyhow::Result<Ground> {
-        let mut ground = Ground { mount: None, group: None };
+    pub(super) fn prepare(
+        treatment: Treatment,
+        dice: &mut Dice,
+        runs: &Path,
+    ) -> anyhow::Result<TreatmentGuard> {
+        let mut guard = TreatmentGuard { mount: None, group: None };
         match treatment {
             Treatment::FullDisk => {
                 let size = format!("size={}m", dice.from(450, 900));
                 let arguments = ["-t", "tmpfs", "-o", &size, "tmpfs"];
                 let status = Command::new("mount").args(arguments).arg(runs).status().context("mount")?;
                 ensure!(status.success(), "mount: {status}");
-                ground.mount = Some(runs.to_owned());
+                guard.mount = Some(runs.to_owned());
             }
             Treatment::LittleMemory => {
                 let mark = runs.parent().and_then(Path::file_name).unwrap_or_default();
                 let group = Path::new(MEMORY_GROUPS).join(mark);
                 std::fs::create_dir(&group).with_context(|| group.display().to_string())?;
                 let limit = group.join("memory.limit_in_bytes");
-                ground.group = Some(group);
+                guard.group = Some(group);
                 std::fs::write(&limit, MEMORY_BYTES.to_string())
                     .with_context(|| limit.display().to_string())?;
             }
             _ => {}
         }
-        Ok(ground)
+        Ok(guard)
     }
 }
 
 /// Where groups with a limit of memory are made.
 const MEMORY_GROUPS: &str = "/sys/fs/cgroup/memory";
 
-impl Drop for Ground {
+impl Drop for TreatmentGuard {
     fn drop(&mut self) {
         if let Some(mount) = &self.mount {
             let _ = Command::new("umount").arg("--lazy").arg(mount).status();

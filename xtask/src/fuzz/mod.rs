@@ -85,7 +85,7 @@ const HISTORIES: &[(&str, &str)] = &[
 
 /// What is asked of the drive.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Options {
     /// Inputs of each target.
     pub inputs: u64,
     /// The number of the first.
@@ -99,7 +99,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// When a target is named that there is none of, or a file cannot be read or written.
-pub fn run(asked: &Asked) -> anyhow::Result<ExitCode> {
+pub fn run(asked: &Options) -> anyhow::Result<ExitCode> {
     if let Some(name) = asked.only.iter().find(|name| !TARGETS.iter().any(|target| target.name == **name)) {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
         bail!("no target is called {name:?}; there are {}", names.join(", "));

@@ -15,7 +15,7 @@ const OUTAGE: std::ops::Range<f64> = 5.2..6.9;
 
 /// An operation, with the agent whose client asked it.
 #[derive(Clone)]
-struct Asked {
+struct AgentOperation {
     agent: usize,
     latency: Duration,
     operation: Operation,
@@ -32,7 +32,7 @@ impl Chance {
 }
 
 /// Operations of nine clients on three agents, of which one is slow, by the moment of their end.
-fn operations() -> Vec<Asked> {
+fn operations() -> Vec<AgentOperation> {
     let mut chance = Chance(9);
     let mut all = Vec::new();
     for client in 0..9_u64 {
@@ -55,7 +55,7 @@ fn operations() -> Vec<Asked> {
                 error: fails.then_some(ErrorClass::Timeout),
                 node: None,
             };
-            all.push(Asked { agent, latency: Duration::from_micros(latency_us), operation });
+            all.push(AgentOperation { agent, latency: Duration::from_micros(latency_us), operation });
             now_us += latency_us;
         }
     }
@@ -68,7 +68,7 @@ fn operations() -> Vec<Asked> {
 }
 
 /// The record of some of them, as a load's thread makes it.
-fn recorded(of: impl Iterator<Item = Asked>) -> Vec<Batch> {
+fn recorded(of: impl Iterator<Item = AgentOperation>) -> Vec<Batch> {
     let mut recorder = Recorder::new(LOAD);
     let insert = recorder.operation("insert");
     let mut waits = Waits::default();

@@ -126,7 +126,7 @@ pub struct CqlClient {
     /// How often in a row its node could not serve.
     doubts: u32,
     statements: Vec<Prepared>,
-    asked: Asked,
+    asked: OpenRequest,
     rows: Rows,
 }
 
@@ -136,7 +136,7 @@ struct Prepared {
 }
 
 /// The question that is open, or was last.
-struct Asked {
+struct OpenRequest {
     effect: Effect,
     /// The statement, whose columns are known.
     statement: Option<usize>,
@@ -160,7 +160,7 @@ impl CqlClient {
         let broken =
             |failed: io::Error| failure(ErrorClass::Connection, true, format!("{address}: {failed}"));
         let wire = Wire::connect_tcp(address, settings.timeout).await.map_err(broken)?;
-        let asked = Asked {
+        let asked = OpenRequest {
             effect: Effect::Read,
             statement: None,
             moment: Instant::now(),
@@ -242,7 +242,7 @@ impl CqlClient {
 
     /// Opens the exchange of what is in the outgoing buffer, put there at `now`, for its answer.
     fn begin(&mut self, effect: Effect, statement: Option<usize>, now: Instant) {
-        self.asked = Asked { effect, statement, moment: now, sent_anything: false, sent: false };
+        self.asked = OpenRequest { effect, statement, moment: now, sent_anything: false, sent: false };
         self.line.wire.begin_answer();
         self.rows = Rows::default();
         // Whoever turns away halfway leaves a session whose next answer belongs to another question.

@@ -54,7 +54,7 @@ pub struct MysqlClient {
     line: Line,
     status: TransactionStatus,
     statements: Vec<Prepared>,
-    asked: Asked,
+    asked: OpenRequest,
     answer: Answer,
 }
 
@@ -65,7 +65,7 @@ struct Prepared {
 }
 
 /// The question that is open, or was last.
-struct Asked {
+struct OpenRequest {
     may_commit: bool,
     moment: Instant,
     /// Whether all of it is on its way.
@@ -96,7 +96,7 @@ impl MysqlClient {
             line: Line::new(wire, peer, settings.timeout),
             status: TransactionStatus::Idle,
             statements: Vec::new(),
-            asked: Asked { may_commit: false, moment: Instant::now(), sent: true },
+            asked: OpenRequest { may_commit: false, moment: Instant::now(), sent: true },
             answer: Answer::default(),
         })
     }
@@ -111,7 +111,7 @@ impl MysqlClient {
 
     /// Opens the exchange of what is in the outgoing buffer, put there at `now`, for its answer.
     fn begin(&mut self, may_commit: bool, is_binary: bool, now: Instant) {
-        self.asked = Asked { may_commit, moment: now, sent: false };
+        self.asked = OpenRequest { may_commit, moment: now, sent: false };
         self.line.wire.begin_answer();
         self.answer = Answer::new(is_binary);
         // Whoever turns away halfway leaves a session whose next answer belongs to another question.

@@ -71,7 +71,7 @@ pub struct PostgresClient {
     statements: Vec<Prepared>,
     /// Room in which questions are put together.
     piece: Vec<u8>,
-    asked: Asked,
+    asked: OpenRequest,
     answer: Answer,
 }
 
@@ -82,7 +82,7 @@ struct Prepared {
 }
 
 /// The question that is open, or was last.
-struct Asked {
+struct OpenRequest {
     kind: StatementKind,
     may_commit: bool,
     moment: Instant,
@@ -197,7 +197,7 @@ impl PostgresClient {
     fn begin(&mut self, kind: StatementKind, now: Instant) -> Result<(), SessionError> {
         self.line.refuse_if_broken()?;
         let may_commit = kind.may_commit(self.status);
-        self.asked = Asked { kind, may_commit, moment: now, sent: false };
+        self.asked = OpenRequest { kind, may_commit, moment: now, sent: false };
         self.line.wire.begin_answer();
         if !self.answer.is_blank() {
             self.answer = Answer::default();
@@ -215,7 +215,7 @@ impl PostgresClient {
             self.line.wire.forget_outgoing();
             return Poll::Ready(Ok(self.answer.take_rows()));
         }
-        let Asked { kind, may_commit, .. } = self.asked;
+        let OpenRequest { kind, may_commit, .. } = self.asked;
         let answer = std::mem::take(&mut self.answer);
         Poll::Ready(self.finish(ended, kind, may_commit, answer))
     }

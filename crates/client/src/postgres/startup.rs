@@ -12,7 +12,7 @@ use postgres_protocol::message::frontend;
 
 use super::messages::{read_server_message, take_bytes, take_i32, take_string};
 use super::verdict::{ServerMessage, class_of};
-use super::{Answer, Asked, PostgresClient, Settings, broken_connection};
+use super::{Answer, OpenRequest, PostgresClient, Settings, broken_connection};
 use crate::SessionError;
 use crate::line::Line;
 use crate::statement_kind::{StatementKind, TransactionStatus};
@@ -36,7 +36,7 @@ impl PostgresClient {
                 process_id,
                 statements: Vec::new(),
                 piece: Vec::new(),
-                asked: Asked {
+                asked: OpenRequest {
                     kind: StatementKind::Single,
                     may_commit: false,
                     moment: Instant::now(),

@@ -26,12 +26,12 @@ pub(super) struct Conversation {
     pub(super) broken: bool,
     /// Whether what was asked last can become permanent.
     may_commit: bool,
-    asked: Option<Asked>,
+    asked: Option<OpenRequest>,
     patience: Patience,
 }
 
 /// The question that is open.
-struct Asked {
+struct OpenRequest {
     number: u64,
     question: Rc<Question>,
     moment: Instant,
@@ -78,7 +78,7 @@ impl Conversation {
     /// Asks something. The session must not be broken.
     pub(super) fn ask(&mut self, what: What<'_>, may_commit: bool, now: Instant) {
         let (number, question) = self.program.ask(self.number, what);
-        self.asked = Some(Asked { number, question, moment: now });
+        self.asked = Some(OpenRequest { number, question, moment: now });
         self.may_commit = may_commit;
         // Whoever turns away halfway leaves a session whose next answer belongs to another question.
         self.broken = true;

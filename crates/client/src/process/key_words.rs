@@ -67,9 +67,9 @@ impl<'a> From<&'a Operation> for KeyStep<'a> {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FoundWord {
     /// Of a read.
-    Value(Option<Held>),
+    Value(Option<StoredValue>),
     /// Of a scan.
-    Entries(Vec<(String, Held)>),
+    Entries(Vec<(String, StoredValue)>),
     /// Of anything that writes.
     Done,
 }
@@ -77,16 +77,16 @@ pub(super) enum FoundWord {
 /// A value that is told.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Held {
+pub(super) enum StoredValue {
     Integer(i64),
     List(Vec<i64>),
 }
 
-impl From<Held> for Value {
-    fn from(held: Held) -> Self {
+impl From<StoredValue> for Value {
+    fn from(held: StoredValue) -> Self {
         match held {
-            Held::Integer(number) => Value::Integer(number),
-            Held::List(list) => Value::List(list),
+            StoredValue::Integer(number) => Value::Integer(number),
+            StoredValue::List(list) => Value::List(list),
         }
     }
 }

@@ -229,36 +229,36 @@ impl Peers {
     ) -> u64 {
         self.part(peer, now, Reason::NewConnection);
         let sequence = self.sequence();
-        let it = &mut self.peers[peer];
-        it.dirt.add(lost);
-        it.standing = Standing::CatchingUp;
-        it.connection += 1;
-        it.answer = Answer::default();
-        it.sign_at = now;
-        it.queue.push_back((begin(sequence), false));
-        it.under_way.push_back(UnderWay { sequence, at: now, bytes: 0, marks: Vec::new(), is_copy: true });
-        let connection = it.connection;
+        let state = &mut self.peers[peer];
+        state.dirt.add(lost);
+        state.standing = Standing::CatchingUp;
+        state.connection += 1;
+        state.answer = Answer::default();
+        state.sign_at = now;
+        state.queue.push_back((begin(sequence), false));
+        state.under_way.push_back(UnderWay { sequence, at: now, bytes: 0, marks: Vec::new(), is_copy: true });
+        let connection = state.connection;
         self.occur(now, peer, None);
         connection
     }
 
     /// The connection is broken, or given up. What was under way may or may not have arrived.
     pub(crate) fn part(&mut self, peer: usize, now: Duration, why: Reason) {
-        let it = &mut self.peers[peer];
-        if it.standing == Standing::Away {
+        let state = &mut self.peers[peer];
+        if state.standing == Standing::Away {
             return;
         }
-        it.connection += 1;
-        if it.standing == Standing::Live {
-            it.missed_since = now;
+        state.connection += 1;
+        if state.standing == Standing::Live {
+            state.missed_since = now;
         }
-        it.standing = Standing::Away;
-        it.queue.clear();
-        it.copies_queued = 0;
-        (it.under_way_bytes, it.copying_bytes) = (0, 0);
-        it.dirt.add(&std::mem::take(&mut it.unsettled));
-        for under_way in it.under_way.drain(..) {
-            under_way.marks.iter().for_each(|mark| mark.mark_in(&mut it.dirt));
+        state.standing = Standing::Away;
+        state.queue.clear();
+        state.copies_queued = 0;
+        (state.under_way_bytes, state.copying_bytes) = (0, 0);
+        state.dirt.add(&std::mem::take(&mut state.unsettled));
+        for under_way in state.under_way.drain(..) {
+            under_way.marks.iter().for_each(|mark| mark.mark_in(&mut state.dirt));
         }
         self.occur(now, peer, Some(why));
     }
@@ -342,12 +342,13 @@ impl Peers {
         size: impl Fn(u64) -> Option<u64>,
     ) -> PieceFor {
         let share = self.policy.buffer_bytes / 2;
-        let it = &mut self.peers[peer];
-        let is_ready = it.standing == Standing::CatchingUp && it.has_answered();
-        if !is_ready || it.copies_queued > 0 || it.under_way_bytes >= share {
+        let state = &mut self.peers[peer];
+        let is_ready = state.standing == Standing::CatchingUp && state.has_answered();
+        if !is_ready || state.copies_queued > 0 || state.under_way_bytes >= share {
             return PieceFor::Nothing;
         }
-        it.dirt.take(most.min(share), size, &mut it.unsettled).map_or(PieceFor::AllIsSent, PieceFor::This)
+        let piece = state.dirt.take(most.min(share), size, &mut state.unsettled);
+        piece.map_or(PieceFor::AllIsSent, PieceFor::This)
     }
 
     /// An object that was to be copied is gone: its names say so, and in the end it is gone there too.
@@ -393,20 +394,20 @@ impl Peers {
         frame: impl FnOnce(u64) -> Arc<[u8]>,
     ) -> u64 {
         let sequence = self.sequence();
-        let it = &mut self.peers[peer];
-        it.queue.push_back((frame(sequence), true));
-        it.copies_queued += 1;
-        it.under_way_bytes += bytes;
-        it.copying_bytes += bytes;
-        it.bytes_copied += bytes;
-        it.under_way.push_back(UnderWay { sequence, at: now, bytes, marks, is_copy: true });
+        let state = &mut self.peers[peer];
+        state.queue.push_back((frame(sequence), true));
+        state.copies_queued += 1;
+        state.under_way_bytes += bytes;
+        state.copying_bytes += bytes;
+        state.bytes_copied += bytes;
+        state.under_way.push_back(UnderWay { sequence, at: now, bytes, marks, is_copy: true });
         sequence
     }
 
     /// Since when a component that is away has been missed.
     pub(crate) fn missed_since(&self, peer: usize) -> Option<Duration> {
-        let it = &self.peers[peer];
-        (it.standing == Standing::Away).then_some(it.missed_since)
+        let state = &self.peers[peer];
+        (state.standing == Standing::Away).then_some(state.missed_since)
     }
 
     /// Whether a component is live.
@@ -421,9 +422,9 @@ impl Peers {
 
     /// What goes out next to a component.
     pub(crate) fn pop(&mut self, peer: usize) -> Option<Arc<[u8]>> {
-        let it = &mut self.peers[peer];
-        let (frame, is_copy) = it.queue.pop_front()?;
-        it.copies_queued -= usize::from(is_copy);
+        let state = &mut self.peers[peer];
+        let (frame, is_copy) = state.queue.pop_front()?;
+        state.copies_queued -= usize::from(is_copy);
         Some(frame)
     }
 
@@ -432,20 +433,21 @@ impl Peers {
         if !self.is_current(peer, connection) {
             return;
         }
-        let it = &mut self.peers[peer];
-        it.sign_at = now;
-        it.answer.received = it.answer.received.max(answer.received).max(answer.applied);
-        it.answer.applied = it.answer.applied.max(answer.applied);
-        while let Some(first) = it.under_way.front().filter(|first| first.sequence <= it.answer.applied) {
-            it.under_way_bytes = it.under_way_bytes.saturating_sub(first.bytes);
+        let state = &mut self.peers[peer];
+        state.sign_at = now;
+        state.answer.received = state.answer.received.max(answer.received).max(answer.applied);
+        state.answer.applied = state.answer.applied.max(answer.applied);
+        while let Some(first) = state.under_way.front().filter(|first| first.sequence <= state.answer.applied)
+        {
+            state.under_way_bytes = state.under_way_bytes.saturating_sub(first.bytes);
             if first.is_copy {
-                it.copying_bytes = it.copying_bytes.saturating_sub(first.bytes);
+                state.copying_bytes = state.copying_bytes.saturating_sub(first.bytes);
             }
-            it.under_way.pop_front();
+            state.under_way.pop_front();
         }
-        if matches!(it.standing, Standing::Finishing(last) if it.answer.applied >= last) {
-            it.standing = Standing::Live;
-            it.unsettled = Dirt::new();
+        if matches!(state.standing, Standing::Finishing(last) if state.answer.applied >= last) {
+            state.standing = Standing::Live;
+            state.unsettled = Dirt::new();
             self.occur(now, peer, None);
         }
     }
@@ -488,15 +490,15 @@ impl Peers {
     }
 
     pub(crate) fn state(&self, peer: usize, now: Duration, size: impl Fn(u64) -> Option<u64>) -> PeerState {
-        let it = &self.peers[peer];
-        let oldest = it.under_way.iter().find(|of| !of.is_copy);
+        let state = &self.peers[peer];
+        let oldest = state.under_way.iter().find(|of| !of.is_copy);
         PeerState {
-            standing: it.standing,
-            lag_bytes: it.under_way_bytes - it.copying_bytes,
+            standing: state.standing,
+            lag_bytes: state.under_way_bytes - state.copying_bytes,
             lag: oldest.map(|of| now.saturating_sub(of.at)).unwrap_or_default(),
-            bytes_left: it.dirt.bytes(size) + it.copying_bytes,
-            bytes_replicated: it.bytes_replicated,
-            bytes_copied: it.bytes_copied,
+            bytes_left: state.dirt.bytes(size) + state.copying_bytes,
+            bytes_replicated: state.bytes_replicated,
+            bytes_copied: state.bytes_copied,
         }
     }
 

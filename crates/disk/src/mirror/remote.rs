@@ -281,26 +281,26 @@ mod tests {
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
     /// Both hosts in one process.
-    struct Beside(Arc<Volume<FolderStore>>);
+    struct Loopback(Arc<Volume<FolderStore>>);
 
-    impl Carrier for Beside {
+    impl Carrier for Loopback {
         fn carry(&self, _: Work, request: &[u8]) -> Result<Vec<u8>, Refusal> {
             Ok(answer(self.0.as_ref(), request))
         }
         fn interrupt(&self) {}
     }
 
-    fn ground() -> (tempfile::TempDir, Arc<Volume<FolderStore>>, Remote<Beside>) {
+    fn test_remote() -> (tempfile::TempDir, Arc<Volume<FolderStore>>, Remote<Loopback>) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let store = FolderStore::new(folder.path(), Flush::Pretended);
         let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, NOW));
-        let remote = Remote::new(Beside(volume.clone()));
+        let remote = Remote::new(Loopback(volume.clone()));
         (folder, volume, remote)
     }
 
     #[test]
     fn what_is_done_from_afar_is_done_on_the_volume_and_seen_the_same_from_both() {
-        let (_folder, volume, remote) = ground();
+        let (_folder, volume, remote) = test_remote();
         let attributes = Attributes::new(0o644, 7, 7, NOW);
         let name = |text: &'static str| OsStr::new(text);
         let made = remote.make(ROOT, name("a"), &NewInode::File, attributes).expect("made");
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_refusal_keeps_its_number_and_nonsense_is_refused() {
-        let (_folder, volume, remote) = ground();
+        let (_folder, volume, remote) = test_remote();
         assert_eq!(remote.look_up(ROOT, OsStr::new("nobody")).map(drop), Err(Refusal::ENOENT));
         assert_eq!(remote.list(77).map(drop), volume.list(77).map(drop));
         let refused: Answer =

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use libtest_mimic::Failed;
 
-use crate::ground::{self, Mounted};
+use crate::test_mount::{self, Mounted};
 
 /// A check by its name.
 pub type Check = (&'static str, fn(&Path));
@@ -24,12 +24,12 @@ pub const CHECKS: &[Check] = &[
 
 pub fn on_folder(name: &str) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    ground::run(name, folder.path()).map(drop).map_err(Failed::from)
+    test_mount::run(name, folder.path()).map(drop).map_err(Failed::from)
 }
 
 pub fn on_volume(name: &str) -> Result<(), Failed> {
     let mounted = Mounted::new();
-    ground::run(name, &mounted.place).map(drop).map_err(Failed::from)
+    test_mount::run(name, &mounted.place).map(drop).map_err(Failed::from)
 }
 
 /// The number with which something was refused.

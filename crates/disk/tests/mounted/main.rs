@@ -5,8 +5,8 @@
 
 mod content;
 mod contract;
-mod ground;
 mod power;
+mod test_mount;
 
 use contract::Check;
 use libtest_mimic::{Arguments, Trial};
@@ -19,13 +19,13 @@ fn checks() -> impl Iterator<Item = &'static Check> {
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     if let [_, first, name, folder] = words.as_slice()
-        && first == ground::INSIDE
+        && first == test_mount::INSIDE
     {
         inside(name, folder.as_ref());
         return;
     }
     let mut trials = Vec::new();
-    match ground::enter() {
+    match test_mount::enter() {
         Ok(()) => {
             for (name, _) in checks() {
                 trials.push(Trial::test(format!("on a plain folder {name}"), || contract::on_folder(name)));

@@ -10,7 +10,7 @@ use disk::Defect;
 use libtest_mimic::Failed;
 
 use crate::contract::Check;
-use crate::ground::{self, Mounted};
+use crate::test_mount::{self, Mounted};
 
 /// What a clock shows that is far from right, seconds since 1970.
 const THEN_S: u64 = 1_000_000_000;
@@ -44,7 +44,7 @@ pub const PARTS: &[Check] = &[
 fn stamped_by_the_nodes_clock() -> Result<(), Failed> {
     let mounted = Mounted::new();
     mounted.mount.stamp_by(|| SystemTime::UNIX_EPOCH + Duration::from_secs(THEN_S));
-    ground::run("tell how files are stamped", &mounted.place)?;
+    test_mount::run("tell how files are stamped", &mounted.place)?;
     Ok(())
 }
 
@@ -70,9 +70,9 @@ fn tell_how_files_are_stamped(folder: &Path) {
 
 fn synced_and_not() -> Result<(), Failed> {
     let mut mounted = Mounted::new();
-    ground::run("write and sync some", &mounted.place)?;
+    test_mount::run("write and sync some", &mounted.place)?;
     mounted.lose_power(|| ());
-    let there = ground::run("tell what is there", &mounted.place)?;
+    let there = test_mount::run("tell what is there", &mounted.place)?;
     let expected =
         "dsync: 7 bytes\nfsync: 5 bytes\nfsync-then-more: 5 bytes\nrange: not there\nsync: 6 bytes\n";
     assert_eq!(there, expected.replace("range: not there\n", ""));
@@ -116,7 +116,8 @@ fn tell_what_is_there(folder: &Path) {
 fn no_process_hangs() -> Result<(), Failed> {
     let mut mounted = Mounted::new();
     for _ in 0..5 {
-        let mut writers: Vec<_> = (0..3).map(|_| ground::start("write on and on", &mounted.place)).collect();
+        let mut writers: Vec<_> =
+            (0..3).map(|_| test_mount::start("write on and on", &mounted.place)).collect();
         for writer in &mut writers {
             let said = writer.stdout.as_mut().expect("its output");
             let mut line = String::new();
@@ -136,7 +137,7 @@ fn no_process_hangs() -> Result<(), Failed> {
 fn stalled() -> Result<(), Failed> {
     let mut mounted = Mounted::new();
     let stall = mounted.disk.impose(Defect::Stall);
-    let mut writer = ground::start("write on and on", &mounted.place);
+    let mut writer = test_mount::start("write on and on", &mounted.place);
     while mounted.volume.store().defect_effects().held_up == 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -145,23 +146,23 @@ fn stalled() -> Result<(), Failed> {
         writer.wait().expect("it ends");
     });
     drop(stall);
-    ground::run("write and sync some", &mounted.place)?;
+    test_mount::run("write and sync some", &mounted.place)?;
     Ok(())
 }
 
 /// With another process than the serving one for all that is made and seen, as in a lab.
 fn taken_over() -> Result<(), Failed> {
     let mut mounted = Mounted::new();
-    ground::run("make a tree", &mounted.beside)?;
+    test_mount::run("make a tree", &mounted.beside)?;
     // The kernel has looked at the volume before.
-    assert_eq!(ground::run("tell what is there", &mounted.place)?, "");
+    assert_eq!(test_mount::run("tell what is there", &mounted.place)?, "");
     mounted.volume.adopt(&mounted.beside)?;
     assert_eq!(fs::read_dir(&mounted.beside)?.count(), 0, "moved, not copied");
-    ground::run("find the tree and change it", &mounted.place)?;
+    test_mount::run("find the tree and change it", &mounted.place)?;
     let lost = mounted.lose_power(|| ());
     assert_eq!((lost.files, lost.blocks_restored), (1, 1), "{lost:?}");
-    ground::run("find the tree as it was made", &mounted.place)?;
-    ground::run("make a tree", &mounted.beside)?;
+    test_mount::run("find the tree as it was made", &mounted.place)?;
+    test_mount::run("make a tree", &mounted.beside)?;
     let taken = mounted.volume.adopt(&mounted.beside).expect_err("the names are taken");
     assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
     Ok(())
@@ -219,9 +220,9 @@ fn write_on_and_on(folder: &Path) {
 
 fn mappings() -> Result<(), Failed> {
     let mut mounted = Mounted::new();
-    ground::run("write through a mapping", &mounted.place)?;
+    test_mount::run("write through a mapping", &mounted.place)?;
     mounted.lose_power(|| ());
-    let there = ground::run("tell what is there", &mounted.place)?;
+    let there = test_mount::run("tell what is there", &mounted.place)?;
     assert_eq!(there, "mapped: 8192 bytes\n");
     let status = mounted.volume.look_up(disk::ROOT, "mapped".as_ref())?;
     let mut content = vec![0; 8192];
@@ -261,7 +262,7 @@ fn memory() -> Result<(), Failed> {
     let before = resident();
     let mounts: Vec<Mounted> = (0..MOUNTS).map(|_| Mounted::new()).collect();
     for mounted in &mounts {
-        ground::run("write and sync some", &mounted.place)?;
+        test_mount::run("write and sync some", &mounted.place)?;
     }
     let each_kb = resident().saturating_sub(before) / MOUNTS;
     assert!(each_kb < 5_000, "{each_kb} kB a mount");

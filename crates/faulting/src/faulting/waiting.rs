@@ -32,7 +32,7 @@ pub(super) struct Waiting {
     fault: Fault,
     due_s: f64,
     since: Instant,
-    asking: Arc<Asking>,
+    asking: Arc<LeaderInquiry>,
 }
 
 impl Drop for Waiting {
@@ -43,13 +43,13 @@ impl Drop for Waiting {
 
 /// The question who leads, asked again and again.
 #[derive(Default)]
-struct Asking {
+struct LeaderInquiry {
     /// The last answer.
     leader: Mutex<Option<NodeId>>,
     is_over: AtomicBool,
 }
 
-impl Asking {
+impl LeaderInquiry {
     fn leader(&self) -> MutexGuard<'_, Option<NodeId>> {
         self.leader.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,7 +114,7 @@ impl Faulting {
     fn wait_for_a_leader(&mut self, number: FaultId, fault: &Fault, due_s: f64) {
         let kind = fault.action.kind_name();
         self.events.progress(format!("fault {} ({kind}) waits: no node leads", number.ordinal()));
-        let (since, asking) = (Instant::now(), Arc::<Asking>::default());
+        let (since, asking) = (Instant::now(), Arc::<LeaderInquiry>::default());
         let waiting = Waiting { fault: fault.clone(), due_s, since, asking: asking.clone() };
         self.waiting.insert(number, waiting);
         let platform = self.platform.clone();
@@ -155,7 +155,7 @@ mod tests {
 
     /// What is known of the leader once these answers have come.
     fn known_after(answers: &[Option<NodeId>]) -> Option<NodeId> {
-        let (asking, mut asked) = (Asking::default(), 0);
+        let (asking, mut asked) = (LeaderInquiry::default(), 0);
         let next = || {
             asked += 1;
             asking.is_over.store(asked == answers.len(), Ordering::Release);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_for_a_fault_that_no_longer_waits() {
-        let asking = Arc::<Asking>::default();
+        let asking = Arc::<LeaderInquiry>::default();
         let action = FaultAction::PowerOff(PowerOffFault { target: FaultTarget::Leader(Level::Host) });
         let fault = Fault { action, at: Duration::ZERO, length: None, flap: None };
         drop(Waiting { fault, due_s: 0.0, since: Instant::now(), asking: asking.clone() });

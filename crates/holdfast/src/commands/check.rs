@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pods::{Asked, Grant};
+use pods::{Grant, NeededVerb};
 use scenario::Scenario;
 use scenario::units::approximate_size;
 use scenario_agents::{PlannedAgent, planned_agents};
@@ -152,7 +152,7 @@ fn show_leave(scenario: &Scenario) {
     let Some(leave) = pods::leave(scenario) else { return };
     printed!("required permissions, asked by `kubectl auth can-i`; nothing else was asked");
     for asked in &leave.asked {
-        let Asked { verb, resource, namespace, is_required, why, answer } = asked;
+        let NeededVerb { verb, resource, namespace, is_required, why, answer } = asked;
         let answer = match answer {
             Some(Grant::Yes) => "yes",
             Some(Grant::No) => "no",
@@ -167,7 +167,7 @@ fn show_leave(scenario: &Scenario) {
     if let Some(why) = &leave.unanswered {
         printed!("  not all of it could be asked: {why}");
     }
-    let is_refused = |asked: &Asked| matches!(asked.answer, Some(Grant::No | Grant::NoResource));
+    let is_refused = |asked: &NeededVerb| matches!(asked.answer, Some(Grant::No | Grant::NoResource));
     if leave.asked.iter().any(|asked| asked.is_required && is_refused(asked)) {
         printed!("  a run would not get far: something that it needs is not allowed, or not there");
         printed!("  `holdfast manifests` prints a service account and roles that allow it");

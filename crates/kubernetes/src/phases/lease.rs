@@ -7,7 +7,7 @@ use super::{Phase, Step};
 use crate::sightings::{Kind, Seen, Sighting};
 
 /// A lease as it was renewed last.
-struct Held {
+struct RenewedLease {
     renewed_unix_s: f64,
     lasts_s: f64,
     /// When it expires, by this machine's clock. At the latest: it was renewed before this was seen.
@@ -18,7 +18,7 @@ struct Held {
 
 /// The first expiry of this node's lease after a fault, if it is certain. Sightings are in order.
 pub(super) fn expired(ordered: &[&Sighting], node: &str, from_unix_s: f64) -> Option<Step> {
-    let mut held: Option<Held> = None;
+    let mut held: Option<RenewedLease> = None;
     // What another's lease showed, until this node's own says that it was renewed in time.
     let mut shown_by_another: Option<f64> = None;
     for sighting in ordered {
@@ -60,7 +60,7 @@ fn step(node: &str, unix_s: f64) -> Step {
     Step { phase: Phase::LeaseExpired, of: node.to_owned(), unix_s, after_gap: false }
 }
 
-impl Held {
+impl RenewedLease {
     /// When it expired, where the same lease shows it that is seen now, renewed at a time.
     fn is_over(&self, seen_unix_s: f64, renewed_unix_s: f64) -> Option<f64> {
         let is_shown = if renewed_unix_s == self.renewed_unix_s {
@@ -83,13 +83,20 @@ impl Held {
 }
 
 /// The lease after this sighting of it. One that is seen again as it was has not begun anew.
-fn renewed(held: Option<Held>, seen_unix_s: f64, renewed_unix_s: f64, lasts_s: Option<f64>) -> Option<Held> {
+fn renewed(
+    held: Option<RenewedLease>,
+    seen_unix_s: f64,
+    renewed_unix_s: f64,
+    lasts_s: Option<f64>,
+) -> Option<RenewedLease> {
     match held {
-        Some(held) if held.renewed_unix_s == renewed_unix_s => Some(Held { is_interrupted: false, ..held }),
+        Some(held) if held.renewed_unix_s == renewed_unix_s => {
+            Some(RenewedLease { is_interrupted: false, ..held })
+        }
         _ => {
             let lasts_s = lasts_s?;
             let until_unix_s = seen_unix_s + lasts_s;
-            Some(Held { renewed_unix_s, lasts_s, until_unix_s, is_interrupted: false })
+            Some(RenewedLease { renewed_unix_s, lasts_s, until_unix_s, is_interrupted: false })
         }
     }
 }

@@ -11,14 +11,14 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::cassandra_server::Server;
-use crate::ground::{self, here};
+use crate::real_loads::{self, here};
 
 /// Options of a workload, by name.
 type Options = &'static [(&'static str, &'static str)];
 
 fn plan(workload: &str, options: Options, servers: &[Server]) -> LoadPlan {
     let endpoints = servers.iter().map(Server::endpoint).collect();
-    let plan = ground::plan_at(workload, &ground::texts(options), 8, endpoints);
+    let plan = real_loads::plan_at(workload, &real_loads::texts(options), 8, endpoints);
     LoadPlan { protocol: Protocol::Cql, database: "holdfast".to_owned(), user: String::new(), ..plan }
 }
 
@@ -40,18 +40,18 @@ fn every_workload_of_rows_runs_and_its_final_read_tells_what_is_there() {
     for (workload, options, kinds) in of_cells {
         let plan = plan(workload, options, &servers);
         prepare(&plan, here(), &|_| {}).unwrap_or_else(|error| panic!("{workload}: {error}"));
-        let done = ground::run_well(&plan, 1_000, kinds);
-        ground::cells_are_those_written(&done, &ground::read(&plan));
+        let done = real_loads::run_well(&plan, 1_000, kinds);
+        real_loads::cells_are_those_written(&done, &real_loads::read(&plan));
     }
     let ledger = plan("ledger", &[], &servers);
     prepare(&ledger, here(), &|_| {}).expect("prepared");
-    ground::ledger_holds(&ground::run_well(&ledger, 1_000, &[]), &ground::read(&ledger));
+    real_loads::ledger_holds(&real_loads::run_well(&ledger, 1_000, &[]), &real_loads::read(&ledger));
     registers_hold_what_was_written(&plan("register", &[], &servers));
 }
 
 fn registers_hold_what_was_written(plan: &LoadPlan) {
     prepare(plan, here(), &|_| {}).expect("prepared");
-    let done = ground::run_until(plan, 500, &["read", "write", "compare-and-set"]);
+    let done = real_loads::run_until(plan, 500, &["read", "write", "compare-and-set"]);
     let mut written = BTreeSet::new();
     for operation in &done.operations {
         match (&operation.action, operation.outcome) {
@@ -75,7 +75,7 @@ fn registers_hold_what_was_written(plan: &LoadPlan) {
             _ => {}
         }
     }
-    for action in ground::read(plan) {
+    for action in real_loads::read(plan) {
         let Action::RegisterRead { value, .. } = action else { panic!("{action:?}") };
         assert!(value.is_none_or(|value| written.contains(&value)), "{value:?}");
     }
@@ -114,8 +114,8 @@ fn clients_of_a_lost_node_go_to_others_and_nothing_acknowledged_is_lost() {
     load.join().expect("ended well");
     let survivors: BTreeSet<_> = servers.iter().map(|server| Some(server.endpoint().node)).collect();
     assert_eq!(after, survivors, "all clients have gone to them");
-    let done = ground::Done { kinds: BTreeMap::new(), operations };
-    ground::ledger_holds(&done, &ground::read(&plan));
+    let done = real_loads::Done { kinds: BTreeMap::new(), operations };
+    real_loads::ledger_holds(&done, &real_loads::read(&plan));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use client::Endpoint;
 use client::process::{GREETING_WITHIN, Settings, Speaks, Starter};
 use load::{ClientProgram, LoadPlan, Protocol};
 
-use crate::ground;
+use crate::real_loads;
 
 const STUB: &str = include_str!("../../../client/tests/stubs/keys.py");
 const PYTHON: &str = "/usr/bin/python3";
@@ -41,13 +41,13 @@ fn plan(workload: &str, driver: &str, folder: &Path) -> LoadPlan {
     };
     let address = SocketAddr::from(([127, 0, 0, 1], 1)).into();
     let endpoints = vec![Endpoint { node: "n1".to_owned(), address }];
-    let plan = ground::plan_at(workload, &BTreeMap::new(), 4, endpoints);
+    let plan = real_loads::plan_at(workload, &BTreeMap::new(), 4, endpoints);
     LoadPlan { protocol: Protocol::Process, program: Some(program), user: String::new(), ..plan }
 }
 
 fn every_workload_runs(driver: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    ground::every_workload_of_keys_runs(500, |workload| {
+    real_loads::every_workload_of_keys_runs(500, |workload| {
         let own = folder.path().join(workload);
         std::fs::create_dir(&own).expect("a folder");
         plan(workload, driver, &own)

@@ -8,11 +8,11 @@ use client::SqlSession;
 use history::{Action, ErrorClass, FaultId, Operation, Outcome};
 use load::{Batch, Clock, LoadError, LoadPlan, OnThread, final_read, prepare, start};
 
-use crate::ground::server::{self, Server};
-use crate::ground::{self, here, wait};
+use crate::real_loads::server::{self, Server};
+use crate::real_loads::{self, here, wait};
 
 fn plan(workload: &str, clients: u32, servers: &[(&str, &Server)]) -> LoadPlan {
-    let plan = ground::plan(workload, &BTreeMap::new(), clients, servers);
+    let plan = real_loads::plan(workload, &BTreeMap::new(), clients, servers);
     LoadPlan { timeout: Duration::from_secs(5), connect_timeout: Duration::from_secs(2), ..plan }
 }
 

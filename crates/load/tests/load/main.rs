@@ -4,13 +4,13 @@
 #[path = "../../../client/tests/client/cassandra_server.rs"]
 mod cassandra_server;
 mod cql;
-mod ground;
 mod keys_program;
 mod load;
 #[path = "../../../client/tests/client/mariadb_server.rs"]
 mod mariadb_server;
 mod muster;
 mod mysql;
+mod real_loads;
 mod redis;
 #[path = "../../../client/tests/client/redis_server.rs"]
 mod redis_server;

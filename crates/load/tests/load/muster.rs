@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use load::{Batch, Clock, LoadHandle, LoadPlan, prepare, start};
 
-use crate::ground::server::{self, Server};
-use crate::ground::{self, here, wait};
+use crate::real_loads::server::{self, Server};
+use crate::real_loads::{self, here, wait};
 
 fn plan(clients: u32, server: &Server) -> LoadPlan {
     let minute = Duration::from_secs(60);
-    let plan = ground::plan("kv", &BTreeMap::new(), clients, &[("n1", server)]);
+    let plan = real_loads::plan("kv", &BTreeMap::new(), clients, &[("n1", server)]);
     LoadPlan { timeout: minute, connect_timeout: minute, ..plan }
 }
 

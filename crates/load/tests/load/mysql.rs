@@ -8,18 +8,18 @@ use client::SqlSession as _;
 use history::{Action, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
 
-use crate::ground::{self, here, is_undisturbed, wait};
 use crate::mariadb_server::{PASSWORD, Server};
+use crate::real_loads::{self, here, is_undisturbed, wait};
 
 fn plan(workload: &str, options: &[(&str, &str)], clients: u32, servers: &[&Server]) -> LoadPlan {
     let endpoints = servers.iter().zip(1..).map(|(server, place)| server.endpoint(&format!("n{place}")));
-    let options = ground::texts(options);
+    let options = real_loads::texts(options);
     LoadPlan {
         protocol: Protocol::Mysql,
         database: "holdfast".to_owned(),
         user: "holdfast".to_owned(),
         password: Some(PASSWORD.into()),
-        ..ground::plan_at(workload, &options, clients, endpoints.collect())
+        ..real_loads::plan_at(workload, &options, clients, endpoints.collect())
     }
 }
 
@@ -35,25 +35,25 @@ fn standard_workloads_do_what_they_say_in_mysql_s_sql() {
         return;
     };
     let plan = prepared("tpcb", &[], &server);
-    let done = ground::run_until(&plan, 300, &[]);
+    let done = real_loads::run_until(&plan, 300, &[]);
     is_undisturbed(&done);
-    ground::tpcb_holds(&done, &ground::read(&plan));
+    real_loads::tpcb_holds(&done, &real_loads::read(&plan));
 
     let options = [("read", "40%"), ("span", "10%"), ("batch", "3"), ("keys", "200"), ("preload", "150")];
     let plan = prepared("kv", &options, &server);
-    let done = ground::run_until(&plan, 500, &["read", "write", "span"]);
+    let done = real_loads::run_until(&plan, 500, &["read", "write", "span"]);
     is_undisturbed(&done);
-    ground::cells_are_those_written(&done, &ground::read(&plan));
+    real_loads::cells_are_those_written(&done, &real_loads::read(&plan));
 
-    let plan = prepared("ycsb", &ground::YCSB, &server);
-    let done = ground::run_well(&plan, 500, &["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"]);
-    ground::cells_are_those_written(&done, &ground::read(&plan));
+    let plan = prepared("ycsb", &real_loads::YCSB, &server);
+    let done = real_loads::run_well(&plan, 500, &["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"]);
+    real_loads::cells_are_those_written(&done, &real_loads::read(&plan));
 
     let options =
         [("write", "50%"), ("machines", "5"), ("sensors", "2"), ("preload", "300"), ("data_max", "900")];
     let plan = prepared("iot", &options, &server);
-    let done = ground::run_well(&plan, 300, &["write", "read"]);
-    ground::cells_are_those_written(&done, &ground::read(&plan));
+    let done = real_loads::run_well(&plan, 300, &["write", "read"]);
+    real_loads::cells_are_those_written(&done, &real_loads::read(&plan));
     // What was loaded and what was written form one series: no two values of a machine have the same time.
     let series = "SELECT count(*), count(DISTINCT machine_id, time), min(time) FROM holdfast_iot";
     let rows = wait(async { server.client().await.batch(series).await }).expect("counted");
@@ -75,22 +75,22 @@ fn workloads_of_the_checks_keep_what_they_promise_in_mysql_s_sql() {
     let test = "workloads_of_the_checks_keep_what_they_promise_in_mysql_s_sql";
     let Some(server) = wait(Server::here(test, &[])) else { return };
     let plan = prepared("ledger", &[], &server);
-    let done = ground::run_well(&plan, 1_000, &[]);
-    ground::ledger_holds(&done, &ground::read(&plan));
+    let done = real_loads::run_well(&plan, 1_000, &[]);
+    real_loads::ledger_holds(&done, &real_loads::read(&plan));
     for isolation in ["read-committed", "serializable"] {
         let plan = prepared("bank", &[("isolation", isolation)], &server);
-        let done = ground::run_until(&plan, 500, &["read", "transfer"]);
+        let done = real_loads::run_until(&plan, 500, &["read", "transfer"]);
         is_undisturbed(&done);
-        ground::bank_holds(&done, &ground::read(&plan));
+        real_loads::bank_holds(&done, &real_loads::read(&plan));
     }
     let plan = prepared("register", &[], &server);
-    let done = ground::run_until(&plan, 1_000, &["read", "write", "compare-and-set"]);
+    let done = real_loads::run_until(&plan, 1_000, &["read", "write", "compare-and-set"]);
     is_undisturbed(&done);
-    ground::registers_hold(&done, &ground::read(&plan));
+    real_loads::registers_hold(&done, &real_loads::read(&plan));
     let plan = prepared("append", &[("isolation", "serializable")], &server);
-    let done = ground::run_until(&plan, 500, &[]);
+    let done = real_loads::run_until(&plan, 500, &[]);
     is_undisturbed(&done);
-    ground::lists_hold(&done, &ground::read(&plan));
+    real_loads::lists_hold(&done, &real_loads::read(&plan));
 }
 
 const OWN_SCRIPT: &str = "\\set id random(1, 50)\n\\set amount random(-5, 5)\n\\startpipeline\nBEGIN;\n\
@@ -116,9 +116,9 @@ fn scripts_of_ones_own_run_with_their_parameters_put_as_mysql_has_them() {
         ("conditions.words-are-whole", "SELECT * FROM notes WHERE word <> 'it''s'"),
     ];
     let plan = prepared("script", &options, &server);
-    let done = ground::run_until(&plan, 200, &["script-1", "tpcb-like"]);
+    let done = real_loads::run_until(&plan, 200, &["script-1", "tpcb-like"]);
     is_undisturbed(&done);
-    let violations = || match ground::read(&plan).as_slice() {
+    let violations = || match real_loads::read(&plan).as_slice() {
         [Action::ConditionsRead { conditions, .. }] => conditions
             .iter()
             .map(|condition| (condition.violations, condition.examples.len()))
@@ -141,7 +141,7 @@ fn clients_come_back_by_themselves_after_a_crash_and_nothing_acknowledged_is_mis
     let plan = LoadPlan { timeout: Duration::from_secs(5), ..prepared("ledger", &[], &server) };
     let (sink, batches) = channel::<Batch>();
     let load = start(plan.clone(), Clock::new(), here(), sink);
-    let mut done = ground::Done { kinds: BTreeMap::new(), operations: Vec::new() };
+    let mut done = real_loads::Done { kinds: BTreeMap::new(), operations: Vec::new() };
     let (mut has_crashed, mut failed) = (false, false);
     while let Ok(batch) = batches.recv() {
         failed |= batch.interval.error_count("insert") > 0;
@@ -158,5 +158,5 @@ fn clients_come_back_by_themselves_after_a_crash_and_nothing_acknowledged_is_mis
     }
     load.join().expect("ended well");
     assert!(done.operations.iter().any(|operation| operation.outcome == Outcome::Unknown));
-    ground::ledger_holds(&done, &ground::read(&plan));
+    real_loads::ledger_holds(&done, &real_loads::read(&plan));
 }

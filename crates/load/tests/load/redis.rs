@@ -7,19 +7,19 @@ use std::time::Duration;
 use history::{Action, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, Wait, prepare, start};
 
-use crate::ground::{self, here};
+use crate::real_loads::{self, here};
 use crate::redis_server::{self, Server};
 
 fn plan(workload: &str, clients: u32, servers: &[&Server]) -> LoadPlan {
     let endpoints = servers.iter().zip(1..).map(|(server, place)| server.endpoint(&format!("n{place}")));
-    let plan = ground::plan_at(workload, &BTreeMap::new(), clients, endpoints.collect());
+    let plan = real_loads::plan_at(workload, &BTreeMap::new(), clients, endpoints.collect());
     LoadPlan { protocol: Protocol::Redis, user: String::new(), ..plan }
 }
 
 #[test]
 fn every_workload_of_keys_and_values_runs_and_its_final_read_tells_what_is_there() {
     let Some(server) = Server::here("every_workload_of_keys_and_values_runs", &[]) else { return };
-    ground::every_workload_of_keys_runs(2_000, |workload| plan(workload, 8, &[&server]));
+    real_loads::every_workload_of_keys_runs(2_000, |workload| plan(workload, 8, &[&server]));
 }
 
 /// How many acknowledged rows are gone after a failover, and how many rows were left open. The replica is promoted while
@@ -50,7 +50,7 @@ fn lost_at_failover(wait: Option<Wait>) -> (usize, usize) {
         }
     }
     load.join().expect("ended well");
-    let there: BTreeSet<u64> = ground::read(&plan)
+    let there: BTreeSet<u64> = real_loads::read(&plan)
         .iter()
         .flat_map(|action| match action {
             Action::LedgerRead { values, .. } => values.clone(),

@@ -8,8 +8,8 @@ use client::SqlSession;
 use history::{Action, ConditionFound, ErrorClass, Operation, Outcome};
 use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
 
-use crate::ground::server::{self, Server};
-use crate::ground::{self, Done, cells_are_those_written, here, wait};
+use crate::real_loads::server::{self, Server};
+use crate::real_loads::{self, Done, cells_are_those_written, here, wait};
 
 /// A server with a workload on it.
 struct Bench {
@@ -28,18 +28,18 @@ impl Bench {
         let programs = server::programs()?;
         // What is tested here is not whether a crash loses anything.
         let server = wait(Server::start(&programs, &["fsync=off", "max_wal_size=4GB"]));
-        let plan = ground::plan(workload, &ground::texts(options), 4, &[("n1", &server)]);
+        let plan = real_loads::plan(workload, &real_loads::texts(options), 4, &[("n1", &server)]);
         let bench = Bench { server, plan: LoadPlan { protocol, ..plan } };
         prepare(&bench.plan, here(), &|_| {}).expect("prepared");
         Some(bench)
     }
 
     fn run(&self, transactions: usize, kinds: &[&str]) -> Done {
-        ground::run_well(&self.plan, transactions, kinds)
+        real_loads::run_well(&self.plan, transactions, kinds)
     }
 
     fn read(&self) -> Vec<Action> {
-        ground::read(&self.plan)
+        real_loads::read(&self.plan)
     }
 
     /// Runs a script so many times by pgbench itself.
@@ -76,7 +76,7 @@ fn kv_writes_what_it_says_and_reads_it_back() {
 
 #[test]
 fn every_ycsb_operation_does_what_it_says() {
-    let Some(bench) = Bench::new("ycsb", &ground::YCSB) else { return };
+    let Some(bench) = Bench::new("ycsb", &real_loads::YCSB) else { return };
     let kinds = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"];
     let done = bench.run(500, &kinds);
     let read = bench.read();

@@ -9,8 +9,8 @@
 //!
 //! A program of its own, with one measurement at a time: other tests beside it would be its busy machine.
 
-#[path = "../load/ground.rs"]
-mod ground;
+#[path = "../load/real_loads.rs"]
+mod real_loads;
 mod server;
 
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ fn run(service: Service, clients: u32, rate_per_s: Option<f64>, seconds: u64) ->
         first_client: 0,
         seed: 5,
         connect_timeout: Duration::from_secs(20),
-        ..ground::plan_at("ledger", &BTreeMap::new(), clients, vec![endpoint])
+        ..real_loads::plan_at("ledger", &BTreeMap::new(), clients, vec![endpoint])
     };
     let over = Arc::new(AtomicBool::new(false));
     let seen_over = Arc::clone(&over);

@@ -7,7 +7,7 @@
 
 use history::{HostId, NodeId};
 
-use super::ground::{Ground, Stands};
+use super::aftermath::{Aftermath, Stands};
 use super::{Action, Data, Outcome, Service};
 use crate::commit::Acknowledgements;
 use crate::deployment::{Deployment, Takeover};
@@ -28,19 +28,19 @@ pub fn copies(acknowledgements: Acknowledgements, nodes: usize) -> usize {
 
 pub(super) fn outcome(
     deployment: &Deployment,
-    ground: &Ground<'_>,
+    aftermath: &Aftermath<'_>,
     acknowledgements: Acknowledgements,
     takeover: Takeover,
 ) -> Outcome {
-    let stay = ground.stands();
+    let stay = aftermath.stands();
     let copies = copies(acknowledgements, stay.len());
-    let at_once = View { deployment, ground, stands: &stay };
+    let at_once = View { deployment, aftermath, stands: &stay };
     let data = at_once.data(copies);
-    if takeover == Takeover::Restart && ground.any_lost() {
-        let stands = ground.stands_after_restart();
+    if takeover == Takeover::Restart && aftermath.any_lost() {
+        let stands = aftermath.stands_after_restart();
         let is_started = |node: NodeId| stay[node].is_none() && stands[node].is_some();
         let action = if stands.ids().any(is_started) { Action::Restarted } else { Action::None };
-        let later = View { deployment, ground, stands: &stands };
+        let later = View { deployment, aftermath, stands: &stands };
         // Whoever came to lead meanwhile leads on.
         let leaders = if stay[LEADER].is_some() { later.leaders() } else { later.eligible() };
         let is_lacking = !at_once.eligible().contains(&LEADER) && later.may_lack(copies);
@@ -53,7 +53,7 @@ pub(super) fn outcome(
 /// The nodes where they run, as they and the clients hear each other.
 struct View<'a> {
     deployment: &'a Deployment,
-    ground: &'a Ground<'a>,
+    aftermath: &'a Aftermath<'a>,
     stands: &'a Stands,
 }
 
@@ -86,7 +86,7 @@ impl View<'_> {
         let hosts = &self.deployment.hosts;
         let hears = |other: &NodeId| {
             self.host(*other).is_some_and(|there| {
-                *other == node || self.ground.hear_each_other(&hosts[here], &hosts[there])
+                *other == node || self.aftermath.hear_each_other(&hosts[here], &hosts[there])
             })
         };
         self.stands.ids().filter(hears).collect()
@@ -110,8 +110,8 @@ impl View<'_> {
     fn service(&self, leaders: &[NodeId], copies: usize) -> Service {
         let serves = |client: &Vec<String>, leader: NodeId| {
             let place = self.host(leader);
-            let reached =
-                place.is_some_and(|host| self.ground.hear_each_other(client, &self.deployment.hosts[host]));
+            let reached = place
+                .is_some_and(|host| self.aftermath.hear_each_other(client, &self.deployment.hosts[host]));
             reached && self.heard_by(leader).len() >= copies
         };
         let every_client = |leader: &NodeId| {
@@ -126,10 +126,10 @@ impl View<'_> {
     }
 
     fn data(&self, copies: usize) -> Data {
-        let others_lost = self.stands.ids().skip(1).filter(|node| !self.ground.keeps(*node)).count();
+        let others_lost = self.stands.ids().skip(1).filter(|node| !self.aftermath.keeps(*node)).count();
         if !self.eligible().contains(&LEADER) && self.may_lack(copies) {
             Data::MayBeLost
-        } else if self.ground.keeps(LEADER) || others_lost + 1 < copies {
+        } else if self.aftermath.keeps(LEADER) || others_lost + 1 < copies {
             Data::Kept
         } else {
             Data::OnFailedOnly

@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 
 use history::NodeId;
 
-use super::ground::{Ground, Stands};
+use super::aftermath::{Aftermath, Stands};
 use super::{Action, Data, Outcome, Service};
 use crate::deployment::{Deployment, Level, Quorum};
 
 pub(super) fn outcome(
     deployment: &Deployment,
-    ground: &Ground<'_>,
+    aftermath: &Aftermath<'_>,
     groups: &[Vec<NodeId>],
     (quorums, synced): (&[Quorum], bool),
 ) -> Outcome {
-    let view = View { deployment, ground, stands: ground.stands() };
+    let view = View { deployment, aftermath, stands: aftermath.stands() };
     let asked = || groups.iter().flat_map(|group| quorums.iter().map(move |quorum| (group, *quorum)));
     let service = asked().map(|(group, quorum)| view.service(group, quorum)).min();
     let data = asked().map(|(group, quorum)| view.data(group, quorum, synced)).min();
@@ -32,7 +32,7 @@ pub(super) fn outcome(
 
 struct View<'a> {
     deployment: &'a Deployment,
-    ground: &'a Ground<'a>,
+    aftermath: &'a Aftermath<'a>,
     stands: Stands,
 }
 
@@ -42,11 +42,11 @@ impl View<'_> {
     }
 
     fn hears(&self, one: NodeId, other: NodeId) -> bool {
-        self.ground.hear_each_other(self.deployment.host_of(one), self.deployment.host_of(other))
+        self.aftermath.hear_each_other(self.deployment.host_of(one), self.deployment.host_of(other))
     }
 
     fn reaches(&self, client: &[String], node: NodeId) -> bool {
-        self.ground.hear_each_other(client, self.deployment.host_of(node))
+        self.aftermath.hear_each_other(client, self.deployment.host_of(node))
     }
 
     /// Whoever acknowledged, one of them is left: unless so many failed that they may have been all. Where a write is
@@ -55,10 +55,10 @@ impl View<'_> {
         let of_group = |failed: &dyn Fn(NodeId) -> bool| -> Vec<NodeId> {
             group.iter().copied().filter(|node| failed(*node)).collect()
         };
-        if !synced && self.may_be_all(&of_group(&|node| self.ground.has_no_power(node)), group, quorum) {
+        if !synced && self.may_be_all(&of_group(&|node| self.aftermath.has_no_power(node)), group, quorum) {
             return Data::MayBeLost;
         }
-        if self.may_be_all(&of_group(&|node| !self.ground.keeps(node)), group, quorum) {
+        if self.may_be_all(&of_group(&|node| !self.aftermath.keeps(node)), group, quorum) {
             return Data::OnFailedOnly;
         }
         Data::Kept

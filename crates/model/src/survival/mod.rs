@@ -3,8 +3,8 @@
 //! Owns the words and the judgement of one set; which sets there are is in `survey`. The worst that can follow is told:
 //! acknowledgements came from the replicas that failed, the standby least suited is the one promoted.
 
+mod aftermath;
 mod elected;
-mod ground;
 mod groups;
 mod single_log;
 mod survey;
@@ -12,7 +12,7 @@ mod survey;
 use std::fmt;
 
 use crate::deployment::{Deployment, Path, Rules};
-use ground::Ground;
+use aftermath::Aftermath;
 
 pub use elected::copies;
 pub use survey::{Smallest, Survey, failures, survey};
@@ -118,16 +118,16 @@ pub struct Outcome {
 /// What these failures leave when they strike at once, after the platform has done what it does.
 #[must_use]
 pub fn outcome(deployment: &Deployment, failures: &[Failure]) -> Outcome {
-    let ground = Ground::after(deployment, failures);
+    let aftermath = Aftermath::after(deployment, failures);
     match &deployment.rules {
         Rules::SingleLog { acknowledgements, takeover } => {
-            single_log::outcome(deployment, &ground, *acknowledgements, *takeover)
+            single_log::outcome(deployment, &aftermath, *acknowledgements, *takeover)
         }
         Rules::Elected { acknowledgements, takeover } => {
-            elected::outcome(deployment, &ground, *acknowledgements, *takeover)
+            elected::outcome(deployment, &aftermath, *acknowledgements, *takeover)
         }
         Rules::Groups { groups, quorums, synced } => {
-            groups::outcome(deployment, &ground, groups, (quorums, *synced))
+            groups::outcome(deployment, &aftermath, groups, (quorums, *synced))
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use history::{HostId, NodeId};
 
-use super::ground::{Ground, Stands};
+use super::aftermath::{Aftermath, Stands};
 use super::{Action, Data, Outcome, Service};
 use crate::commit::Acknowledgements;
 use crate::deployment::{Deployment, Takeover};
@@ -24,22 +24,22 @@ fn wanted(acknowledgements: Acknowledgements, standbys: usize) -> usize {
 
 pub(super) fn outcome(
     deployment: &Deployment,
-    ground: &Ground<'_>,
+    aftermath: &Aftermath<'_>,
     acknowledgements: Acknowledgements,
     takeover: Takeover,
 ) -> Outcome {
     let count = deployment.nodes.len();
-    let stay = ground.stands();
+    let stay = aftermath.stands();
     let wanted_before = wanted(acknowledgements, count.saturating_sub(1));
     let lost = |lives: &dyn Fn(NodeId) -> bool| deployment.others().filter(|node| !lives(*node)).count();
     // Whoever acknowledged, one of them is left: unless as many standbys failed as a commit waited for.
-    let kept = ground.keeps(LEADER) || lost(&|node| ground.keeps(node)) < wanted_before;
+    let kept = aftermath.keeps(LEADER) || lost(&|node| aftermath.keeps(node)) < wanted_before;
     let data = if kept { Data::Kept } else { Data::OnFailedOnly };
     let leader_runs = stay.first().is_some_and(Option::is_some);
-    let view = View { deployment, ground };
+    let view = View { deployment, aftermath };
     match takeover {
-        Takeover::Restart if ground.any_lost() => {
-            let stands = ground.stands_after_restart();
+        Takeover::Restart if aftermath.any_lost() => {
+            let stands = aftermath.stands_after_restart();
             let is_started = |node: &NodeId| stay[*node].is_none() && stands[*node].is_some();
             let action = if deployment.nodes.ids().any(|node| is_started(&node)) {
                 Action::Restarted
@@ -77,7 +77,7 @@ pub(super) fn outcome(
 /// The site after failures, as nodes and clients see each other.
 struct View<'a> {
     deployment: &'a Deployment,
-    ground: &'a Ground<'a>,
+    aftermath: &'a Aftermath<'a>,
 }
 
 impl View<'_> {
@@ -92,13 +92,13 @@ impl View<'_> {
             let standbys = stands.numbered().filter(|(node, _)| Some(*node) != leader);
             let heard = standbys.filter(|(_, stand)| {
                 stand.is_some_and(|stand| {
-                    self.ground.hear_each_other(self.path(*place), self.path(stand.host))
+                    self.aftermath.hear_each_other(self.path(*place), self.path(stand.host))
                 })
             });
             heard.count() >= wanted
         });
         let one_client = |client: &Vec<String>| {
-            let reaches = |host: HostId| self.ground.hear_each_other(client, self.path(host));
+            let reaches = |host: HostId| self.aftermath.hear_each_other(client, self.path(host));
             if writes.is_some_and(reaches) {
                 Service::ReadsAndWrites
             } else if stands.iter().flatten().any(|stand| reaches(stand.host)) {

@@ -29,7 +29,7 @@ impl Holder {
 
 /// What a VM is held to, by whom.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct VmLimits {
     /// Of its processors.
     pub(crate) processors: Mutex<Holds<f64>>,
     /// Of its memory, bytes.

@@ -6,7 +6,7 @@ use clock::{Rate, Shift};
 use lab::node_clock::machine_ns;
 use lab::{ClockLook, Node, NodeClock};
 
-use crate::ground::{Ground, shell};
+use crate::test_lab::{TestLab, shell};
 
 const SECOND_NS: i64 = 1_000_000_000;
 const MILLISECOND_NS: i64 = 1_000_000;
@@ -24,14 +24,14 @@ fn shows(node: &Node, clock: &NodeClock, shift: Shift) {
     assert_eq!(clock.misses(), Vec::<String>::new());
 }
 
-pub fn a_node_has_a_clock_of_its_own(ground: &Ground) {
+pub fn a_node_has_a_clock_of_its_own(test_lab: &TestLab) {
     if let Err(why) = clock::trial() {
         return eprintln!("skipped: a_node_has_a_clock_of_its_own_from_boot_to_boot: {why}");
     }
     let clock = |name| Arc::new(NodeClock::make(name).expect("a clock"));
     let (one, other) = (clock("n1"), clock("n2"));
-    let (n1, _) = ground.boot_by("n1", 1, Some(one.clone()));
-    let (n2, _) = ground.boot_by("n2", 2, Some(other.clone()));
+    let (n1, _) = test_lab.boot_by("n1", 1, Some(one.clone()));
+    let (n2, _) = test_lab.boot_by("n2", 2, Some(other.clone()));
     shows(&n1, &one, Shift::NONE);
     let jump = Shift::jump(-5 * SECOND_NS);
     let race = Shift::running_away(Rate { parts_per_billion: 500_000_000 }, machine_ns());
@@ -48,7 +48,7 @@ pub fn a_node_has_a_clock_of_its_own(ground: &Ground) {
         assert!((before_s - 5..=after_s - 5).contains(&shown_s), "{shown_s} in {before_s}..{after_s}");
     }
     n1.power_off();
-    let (n1, _) = ground.boot_by("n1", 3, Some(one.clone()));
+    let (n1, _) = test_lab.boot_by("n1", 3, Some(one.clone()));
     shows(&n1, &one, jump);
     one.lift(0);
     shows(&n1, &one, Shift::NONE);

@@ -8,7 +8,7 @@ use lab::attachment::on_own_thread;
 use lab::{Addresses, Attachment, Family, probe};
 use nix::sched::{CloneFlags, unshare};
 
-use crate::ground::Ground;
+use crate::test_lab::TestLab;
 
 /// How many network namespaces this lab may have: the kernel counts those that it has not taken apart yet.
 const NAMESPACES_MAX: &str = "/proc/sys/user/max_net_namespaces";
@@ -38,7 +38,7 @@ fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("descriptors").count()
 }
 
-pub fn a_thousand_hosts_come_and_go(ground: &Ground) {
+pub fn a_thousand_hosts_come_and_go(test_lab: &TestLab) {
     // The lab's own is there already.
     wait_until_at_most(1);
     fs::write(NAMESPACES_MAX, (HOSTS + 10).to_string()).expect("a limit");
@@ -49,7 +49,7 @@ pub fn a_thousand_hosts_come_and_go(ground: &Ground) {
         let attachment = Attachment::make(addresses).expect("an attachment");
         let tun = attachment.tun.try_clone().expect("a second descriptor");
         let place = vec![format!("h{number}")];
-        let port = ground.fabric.attach(place, addresses.all(Family::V4), tun).expect("a port");
+        let port = test_lab.fabric.attach(place, addresses.all(Family::V4), tun).expect("a port");
         (attachment, port)
     };
     let mut hosts: Vec<_> = (1..=HOSTS).map(make).collect();
@@ -64,12 +64,12 @@ pub fn a_thousand_hosts_come_and_go(ground: &Ground) {
     }
     let last = hosts.pop().expect("a host");
     for (attachment, port) in hosts {
-        ground.fabric.detach(port).expect("detached");
+        test_lab.fabric.detach(port).expect("detached");
         drop(attachment);
     }
     wait_until_at_most(2);
     assert!(!are_at_most(1), "one that is left would be noticed");
-    ground.fabric.detach(last.1).expect("detached");
+    test_lab.fabric.detach(last.1).expect("detached");
     drop(last.0);
     wait_until_at_most(1);
     assert_eq!(descriptors(), descriptors_before, "descriptors are left");

@@ -9,8 +9,8 @@ use fabric::{Distribution, Fabric, Jitter, Probability, Rule};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::contract::{keep_whole, let_fragment};
-use crate::ground::Ground;
 use crate::joined::{By, End, joined, outward};
+use crate::test_lab::TestLab;
 
 /// Packets looked at for each probability.
 const PACKETS: u64 = 100_000;
@@ -46,16 +46,16 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Sends so many packets of 1000 bytes, so many with each system call, each with the number of its call. How many of
 /// each call arrived; and the fabric's own count of those lost and of the frames they came in.
-fn survivors(ground: &Ground, packets_a_call: u64, loss: f64) -> (Vec<u64>, u64, u64) {
+fn survivors(test_lab: &TestLab, packets_a_call: u64, loss: f64) -> (Vec<u64>, u64, u64) {
     const PACKET_BYTES: u64 = 1000;
-    let [client, server] = joined(ground, By::Fabric);
+    let [client, server] = joined(test_lab, By::Fabric);
     let (sender, receiver) = sockets(&client, &server);
     setsockopt(&sender, sockopt::UdpGsoSegment, &(PACKET_BYTES as i32)).expect("segmentation by the kernel");
-    let _loss = ground
+    let _loss = test_lab
         .fabric
         .impose(outward(Rule { loss: Probability::new(loss), ..Rule::default() }))
         .expect("imposed");
-    let before = ground.fabric.counters().expect("counters");
+    let before = test_lab.fabric.counters().expect("counters");
     let calls = PACKETS / packets_a_call;
     let mut arrived = vec![0; calls as usize];
     let mut buffer = [0; 2000];
@@ -65,7 +65,7 @@ fn survivors(ground: &Ground, packets_a_call: u64, loss: f64) -> (Vec<u64>, u64,
         // So few at a time that no buffer overflows: what is missing afterwards is the fabric's doing.
         let wanted = before.ended_packets() + (call + 1) * packets_a_call;
         if ((call + 1) * packets_a_call).is_multiple_of(60) || call + 1 == calls {
-            let ended = || ground.fabric.counters().expect("counters").ended_packets() >= wanted;
+            let ended = || test_lab.fabric.counters().expect("counters").ended_packets() >= wanted;
             wait_until("some packets are neither delivered nor lost", ended);
             while let Ok(length) = receiver.recv(&mut buffer) {
                 assert_eq!(length as u64, PACKET_BYTES, "a packet of another size");
@@ -74,13 +74,13 @@ fn survivors(ground: &Ground, packets_a_call: u64, loss: f64) -> (Vec<u64>, u64,
             }
         }
     }
-    let after = ground.fabric.counters().expect("counters");
+    let after = test_lab.fabric.counters().expect("counters");
     (arrived, after.lost_packets - before.lost_packets, after.frames - before.frames)
 }
 
-pub fn single_packets_are_lost_as_asked(ground: &Ground) {
+pub fn single_packets_are_lost_as_asked(test_lab: &TestLab) {
     for loss in [0.01, 0.1] {
-        let (arrived, lost, _) = survivors(ground, 1, loss);
+        let (arrived, lost, _) = survivors(test_lab, 1, loss);
         let missing = PACKETS - arrived.iter().sum::<u64>();
         assert!(is_likely(missing, PACKETS, loss), "{missing} of {PACKETS} at {loss}");
         assert_eq!(missing, lost, "lost that nobody asked to be lost");
@@ -88,10 +88,10 @@ pub fn single_packets_are_lost_as_asked(ground: &Ground) {
 }
 
 /// Sixty packets come in one frame. Lost by frame instead of by packet, as many would be lost, but all of a frame or none.
-pub fn segmented_packets_are_lost_each_for_itself(ground: &Ground) {
+pub fn segmented_packets_are_lost_each_for_itself(test_lab: &TestLab) {
     const PACKETS_A_CALL: u64 = 60;
     for loss in [0.01f64, 0.1] {
-        let (arrived, lost, frames) = survivors(ground, PACKETS_A_CALL, loss);
+        let (arrived, lost, frames) = survivors(test_lab, PACKETS_A_CALL, loss);
         let calls = arrived.len() as u64;
         if frames > calls * 30 {
             // Before Linux 6.2 a TUN interface took no segmented UDP.
@@ -116,10 +116,10 @@ pub fn segmented_packets_are_lost_each_for_itself(ground: &Ground) {
 }
 
 /// A TCP stream is segmented as well; its packets are counted before and behind the loss.
-pub fn a_streams_packets_are_lost_as_asked(ground: &Ground) {
+pub fn a_streams_packets_are_lost_as_asked(test_lab: &TestLab) {
     const BYTES: usize = 60_000_000;
     let loss = 0.01;
-    let [client, server] = joined(ground, By::Fabric);
+    let [client, server] = joined(test_lab, By::Fabric);
     let edge = fabric::SharedLink {
         name: "edge".to_owned(),
         span: fabric::Span::OutOf(vec!["h1".to_owned()]),
@@ -128,12 +128,12 @@ pub fn a_streams_packets_are_lost_as_asked(ground: &Ground) {
     };
     let rule = outward(Rule { loss: Probability::new(loss), ..Rule::default() });
     let policy = fabric::Policy { rules: vec![rule], links: vec![edge] };
-    ground.fabric.set_policy(policy).expect("a policy");
+    test_lab.fabric.set_policy(policy).expect("a policy");
     let sent: Vec<u8> = (0..BYTES).map(|number| (number * 7 % 251) as u8).collect();
     let received = stream(&client, &server, server.addresses[0], &sent);
     assert!(received == sent, "what arrived is not what was sent");
-    let counters = ground.fabric.counters().expect("counters");
-    let survived = ground.fabric.link_counters().expect("counters")["edge"].taken_packets;
+    let counters = test_lab.fabric.counters().expect("counters");
+    let survived = test_lab.fabric.link_counters().expect("counters")["edge"].taken_packets;
     let lost = counters.lost_packets;
     assert!(counters.frames < counters.packets / 2, "nothing was segmented: {counters:?}");
     assert!(lost + survived > 40_000, "{counters:?}");
@@ -186,11 +186,11 @@ fn distance(sorted: &[f64], distribution: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// So wide a spread that a busy machine's lateness is small beside it: only another shape is beyond the tolerance.
-pub fn delays_follow_the_distribution_asked_for(ground: &Ground) {
+pub fn delays_follow_the_distribution_asked_for(test_lab: &TestLab) {
     const DELAY: Duration = Duration::from_millis(400);
     const SPREAD: Duration = Duration::from_millis(100);
     const TOLERANCE: f64 = 0.08;
-    let [client, server] = joined(ground, By::Fabric);
+    let [client, server] = joined(test_lab, By::Fabric);
     type Shape = (Distribution, fn(f64) -> f64);
     let shapes: [Shape; 3] = [
         (Distribution::Uniform, uniform),
@@ -203,7 +203,7 @@ pub fn delays_follow_the_distribution_asked_for(ground: &Ground) {
             jitter: Some(Jitter { spread: SPREAD, distribution }),
             ..Rule::default()
         };
-        let _imposed = ground.fabric.impose(outward(rule)).expect("imposed");
+        let _imposed = test_lab.fabric.impose(outward(rule)).expect("imposed");
         let mut factors: Vec<f64> = delays(&client, &server)
             .into_iter()
             .map(|delay| (delay - DELAY.as_secs_f64()) / SPREAD.as_secs_f64())
@@ -248,11 +248,11 @@ fn delays(client: &End, server: &End) -> Vec<f64> {
 }
 
 /// The interface says 1500 bytes, the path says 1300: streams find that out, and so do those whose packets must stay whole.
-pub fn a_path_of_small_packets_is_found_out(ground: &Ground) {
+pub fn a_path_of_small_packets_is_found_out(test_lab: &TestLab) {
     const PATH_BYTES: u32 = 1300;
-    let [client, server] = joined(ground, By::Fabric);
+    let [client, server] = joined(test_lab, By::Fabric);
     let rule = Rule { mtu_bytes: Some(PATH_BYTES), ..Rule::default() };
-    let _small = ground.fabric.impose(rule).expect("imposed");
+    let _small = test_lab.fabric.impose(rule).expect("imposed");
     let sent: Vec<u8> = (0..3_000_000).map(|number: u32| (number * 7 % 251) as u8).collect();
     for ((from, to), header_bytes) in client.addresses.into_iter().zip(server.addresses).zip([28usize, 48]) {
         let sender = client.inside(|| UdpSocket::bind((from, 0)).expect("a socket"));
@@ -279,7 +279,7 @@ pub fn a_path_of_small_packets_is_found_out(ground: &Ground) {
         sender.send(&sent[..fits]).expect("what fits is taken");
         assert_eq!(receiver.recv(&mut buffer).expect("a datagram"), fits, "{to}");
     }
-    assert_too_big_was_counted(&ground.fabric);
+    assert_too_big_was_counted(&test_lab.fabric);
 }
 
 fn assert_too_big_was_counted(fabric: &Fabric) {
@@ -288,16 +288,16 @@ fn assert_too_big_was_counted(fabric: &Fabric) {
 }
 
 /// Every host sends to every other: each packet arrives.
-pub fn two_hundred_hosts_lose_nothing(ground: &Ground) {
+pub fn two_hundred_hosts_lose_nothing(test_lab: &TestLab) {
     const HOSTS: u8 = 200;
     const PACKETS_A_PAIR: usize = 3;
     let places: Vec<_> =
-        (1..=HOSTS).map(|number| ground.place(&format!("r{}/h{number}", number % 7), number)).collect();
+        (1..=HOSTS).map(|number| test_lab.place(&format!("r{}/h{number}", number % 7), number)).collect();
     let sockets: Vec<UdpSocket> = places
         .iter()
         .map(|place| {
             let bind = || UdpSocket::bind((place.attachment.addresses.ipv4(), 7)).expect("a socket");
-            let socket = crate::ground::at(place, bind);
+            let socket = crate::test_lab::at(place, bind);
             socket.set_nonblocking(true).expect("non-blocking");
             socket
         })
@@ -328,7 +328,7 @@ pub fn two_hundred_hosts_lose_nothing(ground: &Ground) {
             arrived.iter().all(|arrived| *arrived == PACKETS_A_PAIR)
         });
     }
-    let counters = ground.fabric.counters().expect("counters");
+    let counters = test_lab.fabric.counters().expect("counters");
     let sent = places.len() * (places.len() - 1) * PACKETS_A_PAIR;
     assert_eq!(counters.delivered_packets, sent as u64, "{counters:?}");
     assert_eq!(counters.packets, sent as u64, "{counters:?}");

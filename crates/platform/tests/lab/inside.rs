@@ -9,15 +9,15 @@ use lab::protocol::FileAction;
 use lab::{Family, probe, supervisor};
 
 use crate::contract::CONTRACT;
-use crate::ground::{
-    Ground, Place, address, addresses, connects, datagram_arrives, families, leave_running, round_trip,
+use crate::joined::{ALL, By, joined};
+use crate::test_lab::{
+    Place, TestLab, address, addresses, connects, datagram_arrives, families, leave_running, round_trip,
     shell, transfer,
 };
-use crate::joined::{ALL, By, joined};
 use crate::{clocks, crowd, fates, kernel_path, systems, whole_machines};
 
 /// A test's name, and what it does on fresh ground.
-type Test = (&'static str, fn(&Ground));
+type Test = (&'static str, fn(&TestLab));
 
 pub const TESTS: &[Test] = &[
     ("two_places_reach_each_other_and_exchange_a_megabyte_over_both_families", exchange_a_megabyte),
@@ -72,14 +72,14 @@ pub fn contract_names() -> impl Iterator<Item = String> {
 }
 
 /// Carries out a test of the contract, if the job is one.
-fn perform_contract(ground: &Ground, job: &str) -> bool {
+fn perform_contract(test_lab: &TestLab, job: &str) -> bool {
     for by in ALL {
         for (name, expectation) in CONTRACT {
             if job == format!("over_{}::{name}", by.name()) {
-                let [client, server] = joined(ground, by);
+                let [client, server] = joined(test_lab, by);
                 expectation(&client, &server);
                 if by == By::KernelPath {
-                    let counters = ground.fabric.counters().expect("counters");
+                    let counters = test_lab.fabric.counters().expect("counters");
                     assert_eq!(counters.delivered_packets, 0, "went by the fabric: {counters:?}");
                 }
                 return true;
@@ -103,20 +103,21 @@ pub fn perform() {
     };
     let (job, folder) = (line(), line());
     supervisor::watch_orders(|_| {}, || std::process::exit(255)).expect("a watch");
-    let ground = Ground { folder: folder.into(), users_mapped, fabric: Fabric::start().expect("a fabric") };
+    let test_lab =
+        TestLab { folder: folder.into(), users_mapped, fabric: Fabric::start().expect("a fabric") };
     if job == STAND {
-        return stand(&ground);
+        return stand(&test_lab);
     }
-    if perform_contract(&ground, &job) {
+    if perform_contract(&test_lab, &job) {
         return;
     }
     let mut tests = TESTS.iter().chain(JOINED_TESTS);
     let (_, test) = tests.find(|(name, _)| *name == job).expect("a test of this name");
-    test(&ground);
+    test(&test_lab);
 }
 
-fn exchange_a_megabyte(ground: &Ground) {
-    let (one, two) = (ground.place("dc1", 1), ground.place("dc2", 2));
+fn exchange_a_megabyte(test_lab: &TestLab) {
+    let (one, two) = (test_lab.place("dc1", 1), test_lab.place("dc2", 2));
     assert!(round_trip(&one, address(2)).is_some());
     let bytes: Vec<u8> = (0..1_000_000u32).map(|number| (number * 7 % 251) as u8).collect();
     for family in families("exchange a megabyte") {
@@ -125,7 +126,7 @@ fn exchange_a_megabyte(ground: &Ground) {
             "what arrived over {family} is not what was sent"
         );
     }
-    let counters = ground.fabric.counters().expect("counters");
+    let counters = test_lab.fabric.counters().expect("counters");
     assert!(counters.bytes > 1_000_000, "{counters:?}");
     assert_eq!(counters.malformed_packets, 0, "{counters:?}");
 }
@@ -139,8 +140,8 @@ fn passes(from: &Place, to: &Place, family: Family) -> [bool; 3] {
     ]
 }
 
-fn everything_passes(ground: &Ground) {
-    let (one, two) = (ground.place("dc1", 1), ground.place("dc2", 2));
+fn everything_passes(test_lab: &TestLab) {
+    let (one, two) = (test_lab.place("dc1", 1), test_lab.place("dc2", 2));
     for family in families("everything passes") {
         assert_eq!(passes(&one, &two, family), [true; 3], "{family}");
         assert_eq!(passes(&two, &one, family), [true; 3], "{family}");
@@ -149,23 +150,23 @@ fn everything_passes(ground: &Ground) {
 
 /// What a place would say of its own accord (who am I, are there routers, which groups do I listen to) would stand in
 /// every capture and be counted as traffic of the database.
-fn a_place_at_rest_says_nothing(ground: &Ground) {
-    let _places = [1, 2, 3].map(|number| ground.place("dc1", number));
-    let (_node, _) = ground.boot("n1", 4);
+fn a_place_at_rest_says_nothing(test_lab: &TestLab) {
+    let _places = [1, 2, 3].map(|number| test_lab.place("dc1", number));
+    let (_node, _) = test_lab.boot("n1", 4);
     std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(ground.fabric.counters().expect("counters").packets, 0);
+    assert_eq!(test_lab.fabric.counters().expect("counters").packets, 0);
 }
 
-fn a_cut_leaks_nothing(ground: &Ground) {
-    let (one, two) = (ground.place("dc1", 1), ground.place("dc2", 2));
+fn a_cut_leaks_nothing(test_lab: &TestLab) {
+    let (one, two) = (test_lab.place("dc1", 1), test_lab.place("dc2", 2));
     let families = families("a cut leaks nothing");
-    let cut = ground.cut("dc1", "dc2");
+    let cut = test_lab.cut("dc1", "dc2");
     for family in &families {
         assert_eq!(passes(&one, &two, *family), [false; 3], "{family}");
         // Nothing of it needs an answer but the datagram, which is the only one to arrive.
         assert_eq!(passes(&two, &one, *family), [false, true, false], "{family}");
     }
-    let back = ground.cut("dc2", "dc1");
+    let back = test_lab.cut("dc2", "dc1");
     for family in &families {
         assert_eq!(passes(&two, &one, *family), [false; 3], "{family}");
     }
@@ -176,64 +177,64 @@ fn a_cut_leaks_nothing(ground: &Ground) {
 }
 
 /// A path for less than the interfaces' 1500 bytes: TCP finds it out by the network's "too big" and gets through.
-fn a_narrow_path_is_found_out(ground: &Ground) {
-    let (one, two) = (ground.place("dc1", 1), ground.place("dc2", 2));
+fn a_narrow_path_is_found_out(test_lab: &TestLab) {
+    let (one, two) = (test_lab.place("dc1", 1), test_lab.place("dc2", 2));
     let rule = Rule {
         from: vec!["dc1".to_owned()],
         to: vec!["dc2".to_owned()],
         mtu_bytes: Some(1_300),
         ..Rule::default()
     };
-    ground.fabric.set_policy(Policy { rules: vec![rule], ..Policy::default() }).expect("a policy");
+    test_lab.fabric.set_policy(Policy { rules: vec![rule], ..Policy::default() }).expect("a policy");
     let bytes: Vec<u8> = (0..200_000u32).map(|number| (number * 7 % 251) as u8).collect();
     for family in families("a narrow path is found out") {
-        let before = ground.fabric.counters().expect("counters").too_big_packets;
+        let before = test_lab.fabric.counters().expect("counters").too_big_packets;
         assert!(
             transfer(&one, &two, family, &bytes) == bytes,
             "what arrived over {family} is not what was sent"
         );
-        let too_big = ground.fabric.counters().expect("counters").too_big_packets - before;
+        let too_big = test_lab.fabric.counters().expect("counters").too_big_packets - before;
         assert!(too_big > 0, "no packet over {family} met the limit");
     }
 }
 
 /// A lower bound only: how much longer it takes is the machine's business.
-fn a_delay_is_felt(ground: &Ground) {
-    let (one, _two) = (ground.place("dc1", 1), ground.place("dc2", 2));
+fn a_delay_is_felt(test_lab: &TestLab) {
+    let (one, _two) = (test_lab.place("dc1", 1), test_lab.place("dc2", 2));
     let delay = Duration::from_millis(50);
     for (delays, least) in [
         (&[("dc1", "dc2", delay)][..], delay),
         (&[("dc2", "dc1", delay)][..], delay),
         (&[("dc1", "dc2", delay), ("dc2", "dc1", delay)][..], delay * 2),
     ] {
-        ground.delay(delays);
+        test_lab.delay(delays);
         let measured = round_trip(&one, address(2)).expect("an answer");
         assert!(measured >= least, "{measured:?} with {delays:?}");
     }
 }
 
-fn a_detached_address_is_silent(ground: &Ground) {
-    let (one, two, _three) = (ground.place("dc1", 1), ground.place("dc1", 2), ground.place("dc1", 3));
+fn a_detached_address_is_silent(test_lab: &TestLab) {
+    let (one, two, _three) = (test_lab.place("dc1", 1), test_lab.place("dc1", 2), test_lab.place("dc1", 3));
     assert!(round_trip(&one, address(2)).is_some());
-    ground.fabric.detach(two.port).expect("detached");
+    test_lab.fabric.detach(two.port).expect("detached");
     assert_eq!(round_trip(&one, address(2)), None);
     assert!(round_trip(&one, address(3)).is_some());
     let again = two.attachment.tun.try_clone().expect("a second descriptor");
-    ground.attach("dc1", 2, again);
+    test_lab.attach("dc1", 2, again);
     assert!(round_trip(&one, address(2)).is_some());
 }
 
-fn a_hundred_hosts_answer(ground: &Ground) {
-    let hosts: Vec<_> = (1..=100).map(|number| ground.place(&format!("dc1/h{number}"), number)).collect();
+fn a_hundred_hosts_answer(test_lab: &TestLab) {
+    let hosts: Vec<_> = (1..=100).map(|number| test_lab.place(&format!("dc1/h{number}"), number)).collect();
     for number in 2..=100 {
         assert!(round_trip(&hosts[0], address(number)).is_some(), "host {number} is silent");
     }
     assert!(round_trip(&hosts[99], address(1)).is_some());
 }
 
-fn a_power_off_leaves_no_process(ground: &Ground) {
-    let watcher = ground.place("dc1", 1);
-    let (node, port) = ground.boot("n1", 2);
+fn a_power_off_leaves_no_process(test_lab: &TestLab) {
+    let watcher = test_lab.place("dc1", 1);
+    let (node, port) = test_lab.boot("n1", 2);
     assert!(round_trip(&watcher, address(2)).is_some());
     // One that ignores signals, one in a session of its own, one whose parent is gone.
     leave_running(
@@ -249,7 +250,7 @@ fn a_power_off_leaves_no_process(ground: &Ground) {
     // One that has left the node's PID namespace does not die with its init.
     lab::stray::start(node.init_pid()).expect("a stray");
     // The interface answers by itself for as long as somebody carries its packets.
-    ground.fabric.detach(port).expect("detached");
+    test_lab.fabric.detach(port).expect("detached");
     node.power_off();
     let left = namespaces.processes().expect("processes");
     assert_eq!(left.len(), 1, "the stray is found, and nothing else is left: {left:?}");
@@ -262,21 +263,21 @@ fn a_power_off_leaves_no_process(ground: &Ground) {
     assert!(!node.is_on());
 }
 
-fn a_node_booted_again(ground: &Ground) {
-    let watcher = ground.place("dc1", 1);
-    let (node, port) = ground.boot("n1", 2);
+fn a_node_booted_again(test_lab: &TestLab) {
+    let watcher = test_lab.place("dc1", 1);
+    let (node, port) = test_lab.boot("n1", 2);
     shell(&node, "echo kept > /run/node/volume/file");
-    ground.fabric.detach(port).expect("detached");
+    test_lab.fabric.detach(port).expect("detached");
     node.power_off();
     assert_eq!(round_trip(&watcher, address(2)), None);
-    let (node, _port) = ground.boot("n1", 2);
+    let (node, _port) = test_lab.boot("n1", 2);
     assert!(round_trip(&watcher, address(2)).is_some());
     assert_eq!(shell(&node, "cat /run/node/volume/file"), "kept\n");
 }
 
-fn a_process_holds_nothing_of_the_lab(ground: &Ground) {
-    let _place = ground.place("dc1", 1);
-    let (node, _port) = ground.boot("n1", 2);
+fn a_process_holds_nothing_of_the_lab(test_lab: &TestLab) {
+    let _place = test_lab.place("dc1", 1);
+    let (node, _port) = test_lab.boot("n1", 2);
     // 3 is the folder being listed.
     assert_eq!(shell(&node, "ls /proc/self/fd").split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
     assert_eq!(shell(&node, "readlink /proc/self/fd/0").trim(), "/dev/null");
@@ -291,9 +292,9 @@ fn a_process_holds_nothing_of_the_lab(ground: &Ground) {
     assert_eq!(shell(&node, "grep -h SigBlk /proc/self/status").trim(), "SigBlk:\t0000000000000000");
 }
 
-fn a_node_sees_itself(ground: &Ground) {
-    let (_other, _) = ground.boot("n2", 3);
-    let (node, _port) = ground.boot("n1", 2);
+fn a_node_sees_itself(test_lab: &TestLab) {
+    let (_other, _) = test_lab.boot("n2", 3);
+    let (node, _port) = test_lab.boot("n1", 2);
     assert_eq!(shell(&node, "id -u").trim(), "1000");
     assert_eq!(shell(&node, "cat /proc/sys/kernel/hostname").trim(), "n1");
     assert_eq!(shell(&node, "ls /run").trim().replace('\n', " "), "group hosts node passwd");
@@ -309,9 +310,9 @@ fn a_node_sees_itself(ground: &Ground) {
 }
 
 /// Links, pipes and endless files where the lab writes and reads.
-fn nothing_planted_is_followed(ground: &Ground) {
-    let (node, _port) = ground.boot("n1", 2);
-    let outside = ground.folder.join("outside");
+fn nothing_planted_is_followed(test_lab: &TestLab) {
+    let (node, _port) = test_lab.boot("n1", 2);
+    let outside = test_lab.folder.join("outside");
     std::fs::write(&outside, "untouched").expect("a file");
     // Inside, a path of the outside leads to nothing; what a link there could lead to is what the node has itself.
     let script = format!(
@@ -346,10 +347,10 @@ fn nothing_planted_is_followed(ground: &Ground) {
     shell(&node, "echo more >> /run/node/volume/outside && rm /run/node/volume/mine");
 }
 
-fn nodes_reach_each_other(ground: &Ground) {
-    let (one, _) = ground.boot("n1", 2);
-    let (_two, _) = ground.boot("n2", 3);
-    let watcher = ground.place("dc1", 1);
+fn nodes_reach_each_other(test_lab: &TestLab) {
+    let (one, _) = test_lab.boot("n1", 2);
+    let (_two, _) = test_lab.boot("n2", 3);
+    let watcher = test_lab.place("dc1", 1);
     assert!(round_trip(&watcher, address(2)).is_some() && round_trip(&watcher, address(3)).is_some());
     assert_eq!(shell(&one, "getent ahostsv4 n1 | cut -d' ' -f1 | uniq").trim(), address(2).to_string());
     if families("nodes reach each other").contains(&Family::V6) {
@@ -359,9 +360,9 @@ fn nodes_reach_each_other(ground: &Ground) {
 }
 
 /// Three hosts, two nodes with something running, until somebody ends it.
-fn stand(ground: &Ground) {
-    let places = [1, 2, 3].map(|number| ground.place("dc1", number));
-    let nodes = [("n1", 4), ("n2", 5)].map(|(name, number)| ground.boot(name, number));
+fn stand(test_lab: &TestLab) {
+    let places = [1, 2, 3].map(|number| test_lab.place("dc1", number));
+    let nodes = [("n1", 4), ("n2", 5)].map(|(name, number)| test_lab.boot(name, number));
     for (node, _) in &nodes {
         leave_running(node, "trap '' TERM; setsid sleep 1000 & sleep 1001");
         shell(node, "echo something > /run/node/volume/file");

@@ -8,7 +8,7 @@ use std::process::Command;
 use fabric::Rule;
 use lab::{Addresses, Attachment, Family, RoutingNamespace, attachment};
 
-use crate::ground::{Ground, PastTheFabric, addresses};
+use crate::test_lab::{PastTheFabric, TestLab, addresses};
 
 /// What joins them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl End {
 }
 
 /// Two places; clients are at the first, servers at the second.
-pub fn joined(ground: &Ground, by: By) -> [End; 2] {
+pub fn joined(test_lab: &TestLab, by: By) -> [End; 2] {
     let ends = [1, 2].map(|number| (number, Attachment::make(addresses(number)).expect("an attachment")));
     match by {
         By::Veth => {
@@ -79,26 +79,26 @@ pub fn joined(ground: &Ground, by: By) -> [End; 2] {
                 end
             })
         }
-        By::Fabric => ends.map(|(number, attachment)| on_fabric(ground, number, attachment, None)),
+        By::Fabric => ends.map(|(number, attachment)| on_fabric(test_lab, number, attachment, None)),
         By::KernelPath => {
             let routing = RoutingNamespace::make().expect("a routing namespace");
-            ends.map(|(number, attachment)| on_fabric(ground, number, attachment, Some(&routing)))
+            ends.map(|(number, attachment)| on_fabric(test_lab, number, attachment, Some(&routing)))
         }
     }
 }
 
 /// A place on the fabric, with a way past it where there is a routing namespace.
-fn on_fabric(ground: &Ground, number: u8, attachment: Attachment, past: Option<&RoutingNamespace>) -> End {
+fn on_fabric(test_lab: &TestLab, number: u8, attachment: Attachment, past: Option<&RoutingNamespace>) -> End {
     let tun = attachment.tun.try_clone().expect("a second descriptor");
     let in_order = |addresses: Addresses| [Family::V4, Family::V6].map(|family| addresses.in_family(family));
     let of_it = in_order(attachment.addresses);
     let place = vec![format!("h{number}")];
     let joined = match past {
-        None => ground.fabric.attach(place, of_it.to_vec(), tun),
+        None => test_lab.fabric.attach(place, of_it.to_vec(), tun),
         Some(routing) => {
             let end = routing.join(&attachment.namespace, attachment.addresses);
             let end = end.expect("the kernel's own path");
-            ground.fabric.attach_with_bypass(place, of_it.to_vec(), tun, Box::new(PastTheFabric(end)))
+            test_lab.fabric.attach_with_bypass(place, of_it.to_vec(), tun, Box::new(PastTheFabric(end)))
         }
     };
     joined.expect("a port");

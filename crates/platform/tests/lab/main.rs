@@ -8,12 +8,12 @@ mod clocks;
 mod contract;
 mod crowd;
 mod fates;
-mod ground;
 mod inside;
 mod joined;
 mod kernel_path;
 mod outside;
 mod systems;
+mod test_lab;
 mod whole_machines;
 
 use std::io::{Read, Write};

@@ -7,15 +7,15 @@ use std::process::Command;
 
 use lab::protocol::{PROGRAMS, ShownPrograms, WholeSystem};
 
-use crate::ground::{Ground, shell};
+use crate::test_lab::{TestLab, shell};
 
 /// The programs of the system.
 const IN_IT: [&str; 2] = ["/bin/sh", "/bin/cat"];
 
 /// A folder with these programs and the libraries that they need, and nothing else of the machine; nothing where what
 /// they need cannot be learned.
-fn system(ground: &Ground) -> Option<PathBuf> {
-    let folder = ground.folder.join("system");
+fn system(test_lab: &TestLab) -> Option<PathBuf> {
+    let folder = test_lab.folder.join("system");
     let copy = |path: &str| {
         let inside = folder.join(path.trim_start_matches('/'));
         fs::create_dir_all(inside.parent().expect("a folder")).expect("a folder");
@@ -41,8 +41,8 @@ fn system(ground: &Ground) -> Option<PathBuf> {
     Some(folder)
 }
 
-pub fn a_node_sees_its_own_system(ground: &Ground) {
-    let Some(folder) = system(ground) else {
+pub fn a_node_sees_its_own_system(test_lab: &TestLab) {
+    let Some(folder) = system(test_lab) else {
         let test = "a_node_with_a_system_of_its_own_sees_that_and_not_the_machine_s";
         return eprintln!("skipped: {test}: no ldd");
     };
@@ -51,7 +51,7 @@ pub fn a_node_sees_its_own_system(ground: &Ground) {
         inside: PathBuf::from(PROGRAMS),
         system: Some(WholeSystem { folder: PathBuf::from("/srv") }),
     };
-    let (node, _port) = ground.boot_on("n1", 1, programs);
+    let (node, _port) = test_lab.boot_on("n1", 1, programs);
     assert_eq!(shell(&node, "cat /settings/mark"), "of the image");
     assert_eq!(shell(&node, &format!("cat {PROGRAMS}/etc/mark")), "of the image");
     assert_eq!(shell(&node, "pwd").trim(), "/srv");

@@ -6,22 +6,22 @@ use std::fs;
 use lab::NodeGroups;
 use lab::protocol::WholeMachine;
 
-use crate::ground::{Ground, shell};
+use crate::test_lab::{TestLab, shell};
 
 /// A setting of the whole machine, and another value than it ever has.
 const SETTING: (&str, &str) = ("kernel/panic", "77");
 
 /// What such a node is made of, for its next boot.
-fn machine(ground: &Ground, groups: &NodeGroups) -> WholeMachine {
-    let disk = ground.folder.join("disk");
+fn machine(test_lab: &TestLab, groups: &NodeGroups) -> WholeMachine {
+    let disk = test_lab.folder.join("disk");
     fs::create_dir_all(&disk).expect("a folder");
     let own_settings = BTreeMap::from([(SETTING.0.to_owned(), SETTING.1.to_owned())]);
     WholeMachine { disk, hierarchies: groups.make_for("n1").expect("groups"), own_settings }
 }
 
-pub fn a_whole_machine_changes_what_is_its_own(ground: &Ground) {
+pub fn a_whole_machine_changes_what_is_its_own(test_lab: &TestLab) {
     let test = "a_node_that_is_a_whole_machine_changes_what_is_its_own_and_nothing_else";
-    if !ground.users_mapped {
+    if !test_lab.users_mapped {
         return eprintln!("skipped: {test}: only in a lab made by root");
     }
     let groups = match NodeGroups::make(&format!("test-whole-machine-{}", std::process::id())) {
@@ -31,7 +31,7 @@ pub fn a_whole_machine_changes_what_is_its_own(ground: &Ground) {
     let setting = format!("/proc/sys/{}", SETTING.0);
     let of_the_machine = fs::read_to_string(&setting).expect("a setting");
 
-    let (node, _port) = ground.boot_whole("n1", 1, machine(ground, &groups));
+    let (node, _port) = test_lab.boot_whole("n1", 1, machine(test_lab, &groups));
     assert_eq!(shell(&node, "id -u").trim(), "0");
     assert_eq!(shell(&node, &format!("cat {setting}")).trim(), SETTING.1);
     assert_eq!(shell(&node, &format!("echo 78 > {setting}; cat {setting}")).trim(), "78");
@@ -50,7 +50,7 @@ pub fn a_whole_machine_changes_what_is_its_own(ground: &Ground) {
     assert_eq!(shell(&node, make).trim(), "1");
     node.power_off();
 
-    let (node, _port) = ground.boot_whole("n1", 1, machine(ground, &groups));
+    let (node, _port) = test_lab.boot_whole("n1", 1, machine(test_lab, &groups));
     assert_eq!(shell(&node, "find /sys/fs/cgroup -type d -name below | wc -l").trim(), "0");
     assert_eq!(shell(&node, "cat /var/lib/kept").trim(), "kept");
 }

@@ -14,7 +14,7 @@ const NAME: usize = 34;
 const VALUE: usize = 14;
 
 /// One figure of one variant.
-struct Told<'c> {
+struct VariantFigure<'c> {
     report: &'c str,
     variant: &'c Variant,
     figure: &'c str,
@@ -24,7 +24,7 @@ struct Told<'c> {
 }
 
 /// Every figure, ordered by its name so that its variants stand below each other.
-fn told(comparison: &Comparison) -> Vec<Told<'_>> {
+fn told(comparison: &Comparison) -> Vec<VariantFigure<'_>> {
     let mut told = Vec::new();
     for variant in &comparison.variants {
         let counted = || variant.runs.iter().filter(|run| run.left_out.is_none());
@@ -35,7 +35,7 @@ fn told(comparison: &Comparison) -> Vec<Told<'_>> {
                 figures.iter().find(|figure| figure.name == published.name).and_then(|figure| figure.measured)
             };
             let seen: Vec<f64> = counted().filter_map(|run| of(&run.result.reproduces.figures)).collect();
-            told.push(Told {
+            told.push(VariantFigure {
                 report: &first.result.reproduces.report,
                 variant,
                 figure: &published.name,
@@ -46,12 +46,12 @@ fn told(comparison: &Comparison) -> Vec<Told<'_>> {
     }
     let place = |figure: &str| told.iter().position(|other| other.figure == figure);
     let order: Vec<Option<usize>> = told.iter().map(|one| place(one.figure)).collect();
-    let mut numbered: Vec<(Option<usize>, Told<'_>)> = order.into_iter().zip(told).collect();
+    let mut numbered: Vec<(Option<usize>, VariantFigure<'_>)> = order.into_iter().zip(told).collect();
     numbered.sort_by_key(|(first_seen, _)| *first_seen);
     numbered.into_iter().map(|(_, one)| one).collect()
 }
 
-fn measured(told: &Told<'_>) -> String {
+fn measured(told: &VariantFigure<'_>) -> String {
     told.measured.map_or_else(|| "not measured".to_owned(), format::figure)
 }
 

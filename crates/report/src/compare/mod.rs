@@ -193,7 +193,7 @@ pub struct Comparison {
     /// Runs of a matrix that left nothing to compare, by cell.
     pub missing: Vec<Missing>,
     /// Each fault beside the atlas, where there is one to hold them against.
-    beside_atlas: Option<atlas::Beside>,
+    beside_atlas: Option<atlas::AtlasComparison>,
 }
 
 impl Comparison {

@@ -13,9 +13,9 @@ use load::{ClientProgram, LoadPlan, Protocol, prepare};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::ground::server::{self, Server};
-use crate::ground::{self, here, wait};
 use crate::program;
+use crate::real_loads::server::{self, Server};
+use crate::real_loads::{self, here, wait};
 
 const PATRONI: &str = include_str!("../../../../engines/patroni.yaml");
 const OWN_CLIENT: &str = "client: { protocol: postgres, user: postgres, database: postgres }\n";
@@ -99,7 +99,7 @@ impl Program {
             takes_writes: Some(takes_writes()),
             prepare: Vec::new(),
         };
-        let plan = ground::plan(workload, &BTreeMap::new(), clients, servers);
+        let plan = real_loads::plan(workload, &BTreeMap::new(), clients, servers);
         LoadPlan { protocol: Protocol::Process, program: Some(program), ..plan }
     }
 }
@@ -253,12 +253,12 @@ fn keeps_what_it_acknowledged(program: Option<Program>) {
     let (Some(program), Some(programs)) = (program, server::programs()) else { return };
     let server = wait(Server::start(&programs, &["fsync=off", "max_wal_size=4GB"]));
     let plan = began(&program, "ledger", &server);
-    ground::ledger_holds(&ground::run_well(&plan, 300, &[]), &ground::read(&plan));
+    real_loads::ledger_holds(&real_loads::run_well(&plan, 300, &[]), &real_loads::read(&plan));
     let plan = began(&program, "tpcb", &server);
-    ground::tpcb_holds(&ground::run_well(&plan, 300, &[]), &ground::read(&plan));
+    real_loads::tpcb_holds(&real_loads::run_well(&plan, 300, &[]), &real_loads::read(&plan));
     // What a program wrote our own client reads alike.
     let own = LoadPlan { protocol: Protocol::Postgres, program: None, ..plan.clone() };
-    assert_eq!(ground::read(&own), ground::read(&plan));
+    assert_eq!(real_loads::read(&own), real_loads::read(&plan));
 }
 
 /// The other workloads that SQL carries.
@@ -266,15 +266,15 @@ fn carries_workloads(program: Option<Program>) {
     let (Some(program), Some(programs)) = (program, server::programs()) else { return };
     let server = wait(Server::start(&programs, &["fsync=off", "max_wal_size=4GB"]));
     let plan = began(&program, "bank", &server);
-    ground::bank_holds(&ground::run_until(&plan, 200, &[]), &ground::read(&plan));
+    real_loads::bank_holds(&real_loads::run_until(&plan, 200, &[]), &real_loads::read(&plan));
     let plan = began(&program, "kv", &server);
-    ground::cells_are_those_written(&ground::run_well(&plan, 200, &[]), &ground::read(&plan));
+    real_loads::cells_are_those_written(&real_loads::run_well(&plan, 200, &[]), &real_loads::read(&plan));
     for workload in ["append", "register", "ycsb", "iot"] {
         let plan = began(&program, workload, &server);
-        let done = ground::run_until(&plan, 100, &[]);
+        let done = real_loads::run_until(&plan, 100, &[]);
         let succeeded = done.operations.iter().filter(|one| one.outcome == history::Outcome::Ok).count();
         assert!(succeeded >= 50, "{workload}: {:?}", done.operations.iter().find_map(|one| one.error));
-        assert!(!ground::read(&plan).is_empty(), "{workload}");
+        assert!(!real_loads::read(&plan).is_empty(), "{workload}");
     }
 }
 

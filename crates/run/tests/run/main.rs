@@ -2,11 +2,11 @@
 //! real drivers where they are to be had and with planted ones. Beside them, what crates must know alike.
 
 mod client_programs;
-#[path = "../../../load/tests/load/ground.rs"]
-mod ground;
 mod mongo_program;
 mod names_agree;
 mod program;
+#[path = "../../../load/tests/load/real_loads.rs"]
+mod real_loads;
 mod sessions_apart;
 mod standalone;
 #[path = "../../../client/tests/client/transactions.rs"]

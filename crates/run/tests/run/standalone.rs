@@ -11,10 +11,10 @@ use client::{Session, SessionFuture, SqlSession};
 use load::{Arrival, LoadPlan, Step};
 use run::{Standalone, StandaloneEnd, StandaloneNews, run_alone};
 use tempfile::TempDir;
-use workload::{Attempt, ClientState, Ground, Request, Statement, Workload};
+use workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload};
 
-use crate::ground;
-use crate::ground::server::{self, Server};
+use crate::real_loads;
+use crate::real_loads::server::{self, Server};
 
 fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: bool) -> Standalone {
     let plan = LoadPlan {
@@ -25,7 +25,7 @@ fn asked(server: &Server, out: &TempDir, rate_per_s: Option<f64>, makes_tables: 
         seed: 3,
         timeout: Duration::from_secs(10),
         connect_timeout: Duration::from_secs(10),
-        ..ground::plan("ledger", &BTreeMap::new(), 4, &[("n1", server)])
+        ..real_loads::plan("ledger", &BTreeMap::new(), 4, &[("n1", server)])
     };
     Standalone {
         plan,
@@ -136,8 +136,8 @@ impl Workload for Hesitant {
     fn statements(&self) -> &[Statement] {
         self.0.statements()
     }
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
-        self.0.setup(ground)
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
+        self.0.setup(setup)
     }
     fn draw(&self, client: &mut ClientState) -> Request {
         if self.1.fetch_add(1, Ordering::Relaxed) % 50 == 49 {

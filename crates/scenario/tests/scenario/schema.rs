@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use capabilities::VOLUME_WORKLOAD;
 use capabilities::workloads::{OPTIONS, OptionTable};
 use saphyr_parser::{Event, Parser, ScalarStyle};
-use scenario::{FAULT_KINDS, Source, json_schema, parse};
+use scenario::{FAULT_KINDS, Source, json_schema, parse, to_yaml};
 use serde_json::{Map, Value, json};
 
 /// YAML to JSON by YAML's own types, as an editor sees it.
@@ -239,6 +239,21 @@ fn site() -> Value {
         "storage_classes": { "fast": { "metadata": "own-device", "flush": "never", "buffer": "4MiB" } },
         "disks": { "capacity": 3, "groups": 2, "cache": true, "sync": { "latency": "400us", "at-once": 8, "per-second": "200MiB" } }
     })
+}
+
+/// What is read and not written back does nothing: a run reads what was written.
+#[test]
+fn every_key_of_the_language_is_written_back() {
+    let read = |text: &str| {
+        let source = Source { name: "full.yaml".to_owned(), text: text.to_owned() };
+        parse(&source, &[]).unwrap_or_else(|rejection| panic!("{text}: {:?}", rejection.problems()))
+    };
+    for document in full().into_iter().filter(|document| document.get("matrix").is_none()) {
+        let mut scenario = read(&document.to_string());
+        let written = to_yaml(&scenario, 42);
+        scenario.seed = Some(42);
+        assert_eq!(read(&written), scenario, "{document}");
+    }
 }
 
 /// Between them these hold every key of the language.

@@ -74,7 +74,7 @@ mod tests {
     use scenario::Promotion;
 
     use super::*;
-    use crate::mirrored::ground::{A, B, ground};
+    use crate::mirrored::test_mirror::{A, B, test_mirror};
 
     const PATIENCE: Duration = Duration::from_secs(30);
     const NOT_BROUGHT_BACK: &str = "the component on b could not be brought back";
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_component_that_could_not_be_brought_back_is_not_even_promoted_by_force_before_it_has_caught_up() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 8, Promotion::Forced) else {
+        let Some(disk) = test_mirror(folder.path(), 8, Promotion::Forced) else {
             return eprintln!(
                 "skipped: a_component_that_could_not_be_brought_back: no network namespace may be entered"
             );

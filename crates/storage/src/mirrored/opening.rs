@@ -371,7 +371,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::mirrored::ground::{A, B, C, ground};
+    use crate::mirrored::test_mirror::{A, B, C, test_mirror};
 
     fn where_open(disk: &MirroredDisk) -> Vec<(String, String)> {
         disk.openings().into_iter().map(|of| (of.host, of.component)).collect()
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn a_volume_that_is_open_is_not_opened_a_second_time_until_it_is_closed_even_by_force() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 0, Promotion::Forced) else {
+        let Some(disk) = test_mirror(folder.path(), 0, Promotion::Forced) else {
             return eprintln!("skipped: a_volume_that_is_open: no network namespace may be entered");
         };
         let (_point, mount) = disk.prepare(A, true).expect("opened");
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn without_its_own_component_a_host_opens_one_that_is_up_to_date_and_a_stale_one_by_force_alone() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 1, Promotion::UpToDate) else {
+        let Some(disk) = test_mirror(folder.path(), 1, Promotion::UpToDate) else {
             return eprintln!("skipped: without_its_own_component: no network namespace may be entered");
         };
         disk.host_is_off(B).expect("off");
@@ -431,7 +431,7 @@ mod tests {
     #[test]
     fn waiting_for_a_copy_that_does_not_answer_is_no_work_of_the_labs() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 4, Promotion::UpToDate) else {
+        let Some(disk) = test_mirror(folder.path(), 4, Promotion::UpToDate) else {
             return eprintln!("skipped: waiting_for_a_copy: no network namespace may be entered");
         };
         let (_point, mount) = disk.prepare(A, false).expect("opened");
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn a_copy_whose_disk_does_not_answer_loses_its_power_like_any_other() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 2, Promotion::UpToDate) else {
+        let Some(disk) = test_mirror(folder.path(), 2, Promotion::UpToDate) else {
             return eprintln!(
                 "skipped: a_copy_whose_disk_does_not_answer: no network namespace may be entered"
             );
@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn a_volume_follows_its_node_to_a_host_with_a_component_and_to_one_without() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 5, Promotion::UpToDate) else {
+        let Some(disk) = test_mirror(folder.path(), 5, Promotion::UpToDate) else {
             return eprintln!("skipped: a_volume_follows_its_node: no network namespace may be entered");
         };
         let (_point, mount) = disk.prepare(A, false).expect("opened");
@@ -519,7 +519,7 @@ mod tests {
     fn service_moves_to_the_other_host_when_the_disk_refuses_or_is_silent_and_home_again_when_that_one_does()
     {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(disk) = ground(folder.path(), 3, Promotion::UpToDate) else {
+        let Some(disk) = test_mirror(folder.path(), 3, Promotion::UpToDate) else {
             return eprintln!(
                 "skipped: service_moves_to_the_other_host: no network namespace may be entered"
             );

@@ -210,7 +210,7 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(5);
 
-    fn ground(folder: &std::path::Path) -> Option<(Arc<HostPlace>, Target)> {
+    fn test_mirror(folder: &std::path::Path) -> Option<(Arc<HostPlace>, Target)> {
         let here = host_place::here("here")?;
         let store = FolderStore::new(folder, Flush::Pretended);
         let volume = Arc::new(Volume::new(store, Limits::default(), 0, 0, SystemTime::UNIX_EPOCH));
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_is_asked_over_connections_that_break_is_done_once_and_ends_with_the_power() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some((here, mut target)) = ground(folder.path()) else {
+        let Some((here, mut target)) = test_mirror(folder.path()) else {
             return eprintln!("skipped: what_is_asked_over_connections: no network namespace may be entered");
         };
         let remote = Remote::new(Initiator::new(here, target.address(), (TIMEOUT, TIMEOUT)));
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_host_that_is_not_reached_in_time_is_lost_and_whoever_waits_for_it_is_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some((here, mut target)) = ground(folder.path()) else {
+        let Some((here, mut target)) = test_mirror(folder.path()) else {
             return eprintln!(
                 "skipped: a_host_that_is_not_reached_in_time: no network namespace may be entered"
             );
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_request_sent_again_gets_its_answer_again_and_one_out_of_turn_gets_none() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some((here, target)) = ground(folder.path()) else {
+        let Some((here, target)) = test_mirror(folder.path()) else {
             return eprintln!("skipped: a_request_sent_again: no network namespace may be entered");
         };
         // Whatever a carrier is given is what would be sent.

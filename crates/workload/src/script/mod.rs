@@ -37,7 +37,7 @@ use crate::dialect::beginning_of_read;
 use crate::options::{ConfigurationError, Options};
 pub use crate::script_error::{Problem, ScriptError};
 use crate::tpcb;
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 const NAME: &str = "script";
 
@@ -228,19 +228,19 @@ impl Workload for Scripts {
         &self.statements
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             if self.needs_pgbench {
-                tpcb::create_and_load(ground.session.sql()?, ground.scale.max(1), ground.progress).await?;
+                tpcb::create_and_load(setup.session.sql()?, setup.scale.max(1), setup.progress).await?;
             }
             let has_names = self.statements.iter().any(|statement| parse::has_names(&statement.sql));
-            if has_names && ground.session.sql()?.dialect() != Dialect::Postgres {
+            if has_names && setup.session.sql()?.dialect() != Dialect::Postgres {
                 return Err(refused(
                     "\\gset and \\aset find the columns' names in PostgreSQL only".to_owned(),
                 ));
             }
             if let Some(sql) = &self.setup {
-                ground.session.sql()?.batch(sql).await?;
+                setup.session.sql()?.batch(sql).await?;
             }
             Ok(())
         })

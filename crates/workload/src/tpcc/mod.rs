@@ -33,7 +33,7 @@ use crate::dialect::analyse;
 use crate::loading::left_s;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
-use crate::workload::{Attempt, ClientState, Ground, Pauses, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Pauses, Request, Statement, TableSetup, Workload, refused};
 
 /// Most sessions that load at the same time.
 const SESSIONS_MAX: usize = 4;
@@ -126,10 +126,10 @@ impl Workload for Tpcc {
         if self.pauses { random::mean_pauses(self.weights) } else { Duration::ZERO }
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.waiting().clear();
-            let session = ground.session.sql()?;
+            let session = setup.session.sql()?;
             if session.dialect() != Dialect::Postgres {
                 return Err(refused("tpcc is written in PostgreSQL's SQL only".to_owned()));
             }
@@ -141,11 +141,11 @@ impl Workload for Tpcc {
             let now = now.text(0, 0).ok_or_else(|| refused("the time cannot be read".to_owned()))?.to_owned();
             let mut sessions = Vec::new();
             for _ in 0..SESSIONS_MAX {
-                sessions.push(ground.open().await?);
+                sessions.push(setup.open().await?);
             }
-            let warehouses = ground.scale.max(1);
-            load(&mut sessions, warehouses, &now, ground.progress).await?;
-            finish(&mut sessions, with_keys, ground.progress).await
+            let warehouses = setup.scale.max(1);
+            load(&mut sessions, warehouses, &now, setup.progress).await?;
+            finish(&mut sessions, with_keys, setup.progress).await
         })
     }
 

@@ -26,7 +26,7 @@ use crate::dialect::analyse;
 use crate::loading::Loading;
 use crate::options::ConfigurationError;
 use crate::random_text::push_alphanumeric;
-use crate::workload::{Attempt, ClientState, Ground, Request, Statement, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// Characters at the front of a field that hold the write's number, in hexadecimal.
 const NUMBER_CHARACTERS: usize = 16;
@@ -159,10 +159,10 @@ impl Workload for Ycsb {
         &self.statements
     }
 
-    fn setup<'a>(&'a self, ground: &'a mut Ground<'_>) -> SessionFuture<'a, ()> {
+    fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             *self.keys() = Keys::new(&self.settings);
-            let (key, text) = match ground.session.sql()?.dialect() {
+            let (key, text) = match setup.session.sql()?.dialect() {
                 Dialect::Postgres => ("varchar(255)", "text"),
                 Dialect::Cql => ("text", "text"),
                 Dialect::Standard => ("varchar(255)", "varchar(65536)"),
@@ -171,13 +171,13 @@ impl Workload for Ycsb {
             };
             let fields: Vec<_> =
                 (0..self.settings.fields).map(|field| format!("field{field} {text}")).collect();
-            let session = ground.session.sql()?;
+            let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS usertable").await?;
             let create =
                 format!("CREATE TABLE usertable (ycsb_key {key} PRIMARY KEY, {})", fields.join(", "));
             session.batch(&create).await?;
-            self.load(ground).await?;
-            analyse(ground.session.sql()?, "usertable").await
+            self.load(setup).await?;
+            analyse(setup.session.sql()?, "usertable").await
         })
     }
 
@@ -276,15 +276,15 @@ impl Ycsb {
         if rows == 1 { Ok(()) } else { Err(refused(format!("key {} is there {rows} times", drawn.name))) }
     }
 
-    async fn load(&self, ground: &mut Ground<'_>) -> Result<(), SessionError> {
+    async fn load(&self, setup: &mut TableSetup<'_>) -> Result<(), SessionError> {
         let records = self.settings.records;
         let sessions = records.div_ceil(ROWS_PER_SESSION).clamp(1, SESSIONS_MAX);
         let share = records.div_ceil(sessions);
         let mut parts = Vec::new();
         for part in 0..sessions {
-            parts.push((ground.open().await?, part * share..((part + 1) * share).min(records)));
+            parts.push((setup.open().await?, part * share..((part + 1) * share).min(records)));
         }
-        let loading = &Loading::begin(TABLE, records, ground.progress);
+        let loading = &Loading::begin(TABLE, records, setup.progress);
         let loads = parts.into_iter().map(|(mut session, numbers)| async move {
             let wanted = numbers.end.saturating_sub(numbers.start);
             let loaded = self.load_part(session.sql()?, numbers, loading).await?;
@@ -295,7 +295,7 @@ impl Ycsb {
             }
         });
         crate::parallel::all(loads).await?;
-        (ground.progress)(format!("{records} rows of {TABLE} are loaded"));
+        (setup.progress)(format!("{records} rows of {TABLE} are loaded"));
         Ok(())
     }
 

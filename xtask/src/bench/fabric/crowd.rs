@@ -10,8 +10,8 @@ use fabric::{Fabric, Options, Rule};
 use lab::attachment::on_own_thread;
 use nix::sched::{CloneFlags, unshare};
 
-use super::ground::{Place, fabric_over};
 use super::measures::{Reading, reading};
+use super::test_places::{Place, fabric_over};
 
 /// Hosts that all speak to all.
 const HOSTS: u16 = 200;

@@ -9,8 +9,8 @@ use fabric::{Fabric, Options, Rule};
 use lab::accounting::machine_busy_and_total_ticks;
 use nix::unistd::{SysconfVar, sysconf};
 
-use super::ground::{Place, Route, fabric_over};
 use super::instrument::Job;
+use super::test_places::{Place, Route, fabric_over};
 use super::toxiproxy::{self, Toxic, Toxiproxy};
 
 /// Round trips measured at a time.
@@ -196,7 +196,7 @@ pub fn toxiproxy_lateness(route: &Route<'_>, proxy: &Toxiproxy) -> anyhow::Resul
 
 /// A rate asked for, and how to look at it.
 #[derive(Debug, Clone, Copy)]
-pub struct AskedRate {
+pub struct RateProbe {
     /// As people say it.
     pub name: &'static str,
     bits_per_s: u64,
@@ -209,17 +209,17 @@ pub struct AskedRate {
 }
 
 /// All that are tried.
-pub const RATES: [AskedRate; 5] = [
-    AskedRate { name: "1 Mbit/s", bits_per_s: 1_000_000, skip_s: 5.0, window_s: 4.0, windows: 1 },
-    AskedRate { name: "10 Mbit/s", bits_per_s: 10_000_000, skip_s: 3.0, window_s: 1.0, windows: 3 },
-    AskedRate { name: "100 Mbit/s", bits_per_s: 100_000_000, skip_s: 1.0, window_s: 0.2, windows: 9 },
-    AskedRate { name: "1 Gbit/s", bits_per_s: 1_000_000_000, skip_s: 0.5, window_s: 0.1, windows: 19 },
-    AskedRate { name: "5 Gbit/s", bits_per_s: 5_000_000_000, skip_s: 0.5, window_s: 0.05, windows: 39 },
+pub const RATES: [RateProbe; 5] = [
+    RateProbe { name: "1 Mbit/s", bits_per_s: 1_000_000, skip_s: 5.0, window_s: 4.0, windows: 1 },
+    RateProbe { name: "10 Mbit/s", bits_per_s: 10_000_000, skip_s: 3.0, window_s: 1.0, windows: 3 },
+    RateProbe { name: "100 Mbit/s", bits_per_s: 100_000_000, skip_s: 1.0, window_s: 0.2, windows: 9 },
+    RateProbe { name: "1 Gbit/s", bits_per_s: 1_000_000_000, skip_s: 0.5, window_s: 0.1, windows: 19 },
+    RateProbe { name: "5 Gbit/s", bits_per_s: 5_000_000_000, skip_s: 0.5, window_s: 0.05, windows: 39 },
 ];
 
 /// Payload that one stream brings through, bits a second.
-fn goodput(route: &Route<'_>, carried: Carried<'_>, rate: AskedRate) -> anyhow::Result<f64> {
-    let AskedRate { skip_s, window_s, windows, .. } = rate;
+fn goodput(route: &Route<'_>, carried: Carried<'_>, rate: RateProbe) -> anyhow::Result<f64> {
+    let RateProbe { skip_s, window_s, windows, .. } = rate;
     let (mut server, port) =
         route.server.listen(&Job::Drain { address: route.address, skip_s, window_s, windows })?;
     let client = route.client.start(&Job::Pour { target: target(route, port, carried)? })?;
@@ -229,12 +229,12 @@ fn goodput(route: &Route<'_>, carried: Carried<'_>, rate: AskedRate) -> anyhow::
     quantile(&seen.bits_per_s, 0.5)
 }
 
-fn error_percent(measured: f64, rate: AskedRate) -> f64 {
+fn error_percent(measured: f64, rate: RateProbe) -> f64 {
     (measured / rate.bits_per_s as f64 - 1.0).abs() * 100.0
 }
 
 /// How far what one stream gets over a link of the fabric is from the link's rate: as on the wire, all its packets full.
-pub fn fabric_rate(route: &Route<'_>, rate: AskedRate) -> anyhow::Result<Vec<Reading>> {
+pub fn fabric_rate(route: &Route<'_>, rate: RateProbe) -> anyhow::Result<Vec<Reading>> {
     let rule = Rule {
         from: vec![route.client.address.to_string()],
         rate_bits_per_s: Some(rate.bits_per_s),
@@ -246,7 +246,7 @@ pub fn fabric_rate(route: &Route<'_>, rate: AskedRate) -> anyhow::Result<Vec<Rea
 }
 
 /// The same of toxiproxy, whose rates are of payload.
-pub fn toxiproxy_rate(route: &Route<'_>, proxy: &Toxiproxy, rate: AskedRate) -> anyhow::Result<Vec<Reading>> {
+pub fn toxiproxy_rate(route: &Route<'_>, proxy: &Toxiproxy, rate: RateProbe) -> anyhow::Result<Vec<Reading>> {
     let toxic = Toxic::Rate { bits_per_s: rate.bits_per_s };
     let payload = goodput(route, Carried::Toxiproxy(proxy, toxic), rate)?;
     Ok(vec![reading("toxiproxy", &format!("error at {} percent", rate.name), error_percent(payload, rate))])

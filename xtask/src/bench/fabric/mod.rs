@@ -5,10 +5,10 @@
 //! in a process of its own, and so is each of those it carries for.
 
 mod crowd;
-mod ground;
 mod instrument;
 mod measures;
 mod rows;
+mod test_places;
 mod toxiproxy;
 
 use std::collections::BTreeMap;
@@ -26,10 +26,10 @@ use lab::supervisor::{self, Entered, SupervisorError};
 use nix::unistd::{SysconfVar, sysconf};
 use serde::{Deserialize, Serialize};
 
-use self::ground::{Instrument, Place, Route, fabric_over, join_by_kernel_path, join_by_veth};
 use self::instrument::Job;
 pub use self::instrument::play;
 use self::measures::{Carried, RATES, Reading, loopback};
+use self::test_places::{Instrument, Place, Route, fabric_over, join_by_kernel_path, join_by_veth};
 use self::toxiproxy::{Toxic, Toxiproxy};
 use super::cpu_account::cpu_of_reaped_children;
 use super::table::conclude;

@@ -4,12 +4,12 @@
 //! Owns what is done outside of the lab: its programs, its folder, its janitor, and that nothing of it is left. What is built
 //! inside is `ground`'s, what is done there `story`'s.
 
-mod ground;
 mod machine;
 mod postgres;
 mod runs;
 mod story;
 mod switch;
+mod trial_lab;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -157,6 +157,6 @@ fn end_of(log: &Path) -> String {
 pub fn inside(order: &Order, entered: Entered) -> anyhow::Result<()> {
     ensure!(entered.users_mapped, "nodes that start containers are only in a lab made by root");
     supervisor::watch_orders(|_| {}, || std::process::exit(255))?;
-    let ground = ground::Ground::make(order)?;
-    story::tell(&ground, &order.holdfast)
+    let trial_lab = trial_lab::TrialLab::make(order)?;
+    story::tell(&trial_lab, &order.holdfast)
 }

@@ -13,8 +13,8 @@ use anyhow::{Context, ensure};
 use results::RunResult;
 use serde_json::{Value, json};
 
-use super::ground::Ground;
 use super::switch::Switch;
+use super::trial_lab::TrialLab;
 
 /// The scenario that ships, whose objects the trial's database has.
 pub(super) const SHIPPED: &str = "kubernetes-postgres";
@@ -37,18 +37,22 @@ pub(super) struct Ended {
 
 /// The program, with what its runs need.
 pub(super) struct Runs<'a> {
-    ground: &'a Ground,
+    trial_lab: &'a TrialLab,
     holdfast: &'a Path,
     folder: PathBuf,
 }
 
 impl<'a> Runs<'a> {
     /// Writes the scenarios that do not ship, with their command files, which turn this switch.
-    pub(super) fn make(ground: &'a Ground, holdfast: &'a Path, switch: &Switch) -> anyhow::Result<Runs<'a>> {
-        let folder = ground.run_directory.join("scenarios");
+    pub(super) fn make(
+        trial_lab: &'a TrialLab,
+        holdfast: &'a Path,
+        switch: &Switch,
+    ) -> anyhow::Result<Runs<'a>> {
+        let folder = trial_lab.run_directory.join("scenarios");
         fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
         let program = switch.program().display().to_string();
-        let timing = *ground.cluster.plan().timing();
+        let timing = *trial_lab.cluster.plan().timing();
         // Long enough that the pod's deletion is asked for while the node is away.
         let away = timing.lost_after + timing.evicted_after + BEYOND;
         let phase = away + BEYOND * 3;
@@ -71,7 +75,7 @@ impl<'a> Runs<'a> {
             fs::write(folder.join(format!("{name}.yaml")), scenario)?;
             fs::write(folder.join(format!("{command}.yaml")), file)?;
         }
-        Ok(Runs { ground, holdfast, folder })
+        Ok(Runs { trial_lab, holdfast, folder })
     }
 
     /// The scenario of this name.
@@ -103,9 +107,9 @@ impl<'a> Runs<'a> {
     pub(super) fn allow(&self) -> anyhow::Result<()> {
         let output = Command::new(self.holdfast).arg("manifests").arg(self.scenario(SHIPPED)).output()?;
         ensure!(output.status.success(), "holdfast manifests ({}): {}", output.status, said(&output));
-        let file = self.ground.run_directory.join("roles.yaml");
+        let file = self.trial_lab.run_directory.join("roles.yaml");
         fs::write(&file, &output.stdout)?;
-        let output = Command::new(&self.ground.kubectl.program)
+        let output = Command::new(&self.trial_lab.kubectl.program)
             .arg("--kubeconfig")
             .arg(self.administrator())
             .args(["apply", "-f"])
@@ -117,10 +121,10 @@ impl<'a> Runs<'a> {
 
     /// A login of a service account of the namespace.
     pub(super) fn login_of(&self, account: &str) -> anyhow::Result<PathBuf> {
-        let token = self.ground.kubectl.text(&["create", "token", account], ONE_COMMAND)?;
+        let token = self.trial_lab.kubectl.text(&["create", "token", account], ONE_COMMAND)?;
         let mut login: Value = serde_json::from_str(&fs::read_to_string(self.administrator())?)?;
         login["users"][0]["user"] = json!({ "token": token.trim() });
-        let file = self.ground.run_directory.join(format!("{account}.kubeconfig"));
+        let file = self.trial_lab.run_directory.join(format!("{account}.kubeconfig"));
         fs::write(&file, login.to_string())?;
         fs::set_permissions(&file, Permissions::from_mode(0o600))?;
         Ok(file)
@@ -128,12 +132,12 @@ impl<'a> Runs<'a> {
 
     /// The login of whoever may do everything.
     pub(super) fn administrator(&self) -> PathBuf {
-        self.ground.kubectl.kubeconfig.clone().unwrap_or_default()
+        self.trial_lab.kubectl.kubeconfig.clone().unwrap_or_default()
     }
 
     fn command(&self, what: &str, name: &str, login: &Path) -> Command {
         // Its kubectl is the one of the cluster.
-        let mut path = OsString::from(&self.ground.run_directory);
+        let mut path = OsString::from(&self.trial_lab.run_directory);
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
         let mut command = Command::new(self.holdfast);

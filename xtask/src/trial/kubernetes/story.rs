@@ -15,10 +15,10 @@ use kubernetes_lab::ready;
 use lab::protocol::VOLUME;
 use results::FaultResult;
 
-use super::ground::Ground;
 use super::postgres;
 use super::runs::{Ended, NODE_CUT_OFF, NODE_LOSS, Runs, SHIPPED};
 use super::switch::Switch;
+use super::trial_lab::TrialLab;
 
 /// How long nodes may take to be ready, and pods.
 const READY_PATIENCE: Duration = Duration::from_secs(120);
@@ -37,7 +37,7 @@ const DO_NOT_SYNC: [&str; 4] = [
 
 /// The story as far as it was told.
 struct Teller<'a> {
-    ground: &'a Ground,
+    trial_lab: &'a TrialLab,
     began: Instant,
 }
 
@@ -45,15 +45,15 @@ struct Teller<'a> {
 ///
 /// # Errors
 /// When a step does not come about.
-pub(super) fn tell(ground: &Ground, holdfast: &Path) -> anyhow::Result<()> {
-    let teller = Teller { ground, began: Instant::now() };
+pub(super) fn tell(trial_lab: &TrialLab, holdfast: &Path) -> anyhow::Result<()> {
+    let teller = Teller { trial_lab, began: Instant::now() };
     teller.start()?;
-    let switch = Switch::make(ground)?;
-    let runs = Runs::make(ground, holdfast, &switch)?;
+    let switch = Switch::make(trial_lab)?;
+    let runs = Runs::make(trial_lab, holdfast, &switch)?;
     let has_ended = AtomicBool::new(false);
     thread::scope(|scope| {
-        let answering = scope.spawn(|| switch.answer(ground, &has_ended));
-        let told = ground.in_the_office(|| {
+        let answering = scope.spawn(|| switch.answer(trial_lab, &has_ended));
+        let told = trial_lab.in_the_office(|| {
             teller.database()?;
             teller.rights(&runs)?;
             teller.lost_nodes(&runs)
@@ -70,33 +70,33 @@ impl Teller<'_> {
     }
 
     fn start(&self) -> anyhow::Result<()> {
-        let ground = self.ground;
-        ground.control.power_on()?;
-        ground.cluster.prepare_control(&ground.control, &ground.control_files)?;
-        ground.cluster.start_control(&ground.control)?;
+        let trial_lab = self.trial_lab;
+        trial_lab.control.power_on()?;
+        trial_lab.cluster.prepare_control(&trial_lab.control, &trial_lab.control_files)?;
+        trial_lab.cluster.start_control(&trial_lab.control)?;
         self.say("the control plane is up");
-        for (worker, files) in ground.workers.iter().zip(&ground.worker_files) {
+        for (worker, files) in trial_lab.workers.iter().zip(&trial_lab.worker_files) {
             worker.power_on()?;
-            ground.cluster.prepare_worker(worker, files)?;
-            ground.cluster.start_worker(worker)?;
+            trial_lab.cluster.prepare_worker(worker, files)?;
+            trial_lab.cluster.start_worker(worker)?;
         }
-        ground.in_the_office(|| {
-            ready::nodes(&ground.kubectl, &node_names(ground), READY_PATIENCE)?;
+        trial_lab.in_the_office(|| {
+            ready::nodes(&trial_lab.kubectl, &node_names(trial_lab), READY_PATIENCE)?;
             Ok(())
         })?;
-        self.say(&format!("{} nodes are ready", ground.workers.len()));
+        self.say(&format!("{} nodes are ready", trial_lab.workers.len()));
         Ok(())
     }
 
     fn database(&self) -> anyhow::Result<()> {
-        let ground = self.ground;
-        let nodes = node_names(ground);
+        let trial_lab = self.trial_lab;
+        let nodes = node_names(trial_lab);
         for volume in postgres::class(&nodes).volumes {
-            volume.make(ground.worker(&volume.node)?, &ground.programs)?;
+            volume.make(trial_lab.worker(&volume.node)?, &trial_lab.programs)?;
         }
-        let objects = postgres::objects(&nodes, Path::new(VOLUME), &ground.postgres);
+        let objects = postgres::objects(&nodes, Path::new(VOLUME), &trial_lab.postgres);
         self.apply("database.json", &objects.to_string())?;
-        ready::pods(&ground.kubectl, &postgres::pods(nodes.len()), READY_PATIENCE)?;
+        ready::pods(&trial_lab.kubectl, &postgres::pods(nodes.len()), READY_PATIENCE)?;
         self.kubectl(&["label", "pod", &primary(), "role=primary"])?;
         self.say(&format!("{} PostgreSQL pods are ready; {} is the primary", nodes.len(), primary()));
         Ok(())
@@ -155,19 +155,19 @@ impl Teller<'_> {
     }
 
     fn apply(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let file = self.ground.run_directory.join(name);
+        let file = self.trial_lab.run_directory.join(name);
         fs::write(&file, text).with_context(|| format!("write {name}"))?;
-        ready::apply(&self.ground.kubectl, &file)?;
+        ready::apply(&self.trial_lab.kubectl, &file)?;
         Ok(())
     }
 
     fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<()> {
-        self.ground.kubectl.text(arguments, ONE_COMMAND)?;
+        self.trial_lab.kubectl.text(arguments, ONE_COMMAND)?;
         Ok(())
     }
 
     fn sql(&self, statement: &str) -> anyhow::Result<()> {
-        let psql = self.ground.postgres.join("psql").display().to_string();
+        let psql = self.trial_lab.postgres.join("psql").display().to_string();
         self.kubectl(&["exec", &primary(), "--", &psql, "-U", "postgres", "-h", "127.0.0.1", "-c", statement])
     }
 }
@@ -176,8 +176,8 @@ fn primary() -> String {
     postgres::pods(1).remove(0)
 }
 
-fn node_names(ground: &Ground) -> Vec<String> {
-    ground.cluster.plan().workers().iter().map(|worker| worker.member.name.clone()).collect()
+fn node_names(trial_lab: &TrialLab) -> Vec<String> {
+    trial_lab.cluster.plan().workers().iter().map(|worker| worker.member.name.clone()).collect()
 }
 
 /// Each part of the recovery, with its time after the strike.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use fabric::{Block, Rule, RuleGuard};
 
-use super::ground::Ground;
+use super::trial_lab::TrialLab;
 
 /// How often is looked for orders.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -45,11 +45,11 @@ pub(super) struct Switch {
 
 impl Switch {
     /// Makes the script for these nodes.
-    pub(super) fn make(ground: &Ground) -> anyhow::Result<Switch> {
-        let folder = ground.run_directory.join("switch");
+    pub(super) fn make(trial_lab: &TrialLab) -> anyhow::Result<Switch> {
+        let folder = trial_lab.run_directory.join("switch");
         fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
         let node = |node: &dyn engine::Node| format!("{}) address={} ;;\n", node.name(), node.address());
-        let nodes: String = ground.workers.iter().map(|worker| node(worker)).collect();
+        let nodes: String = trial_lab.workers.iter().map(|worker| node(worker)).collect();
         let text = SCRIPT.replace("NODES", &nodes).replace("FOLDER", &folder.display().to_string());
         let switch = Switch { folder };
         fs::write(switch.program(), text).context("write the switch")?;
@@ -63,7 +63,7 @@ impl Switch {
     }
 
     /// Carries out orders until `has_ended` is set.
-    pub(super) fn answer(&self, ground: &Ground, has_ended: &AtomicBool) -> anyhow::Result<()> {
+    pub(super) fn answer(&self, trial_lab: &TrialLab, has_ended: &AtomicBool) -> anyhow::Result<()> {
         let mut cut = BTreeMap::new();
         while !has_ended.load(Ordering::Relaxed) {
             for entry in fs::read_dir(&self.folder).context("the folder of the switch")? {
@@ -71,7 +71,7 @@ impl Switch {
                 if order.extension().is_some_and(|extension| extension == "order") {
                     let text = fs::read_to_string(&order)?;
                     fs::remove_file(&order)?;
-                    let said = match carry_out(ground, text.trim(), &mut cut) {
+                    let said = match carry_out(trial_lab, text.trim(), &mut cut) {
                         Ok(()) => String::new(),
                         Err(error) => format!("{error:#}"),
                     };
@@ -91,9 +91,9 @@ fn answer(order: &Path, said: &str) -> anyhow::Result<()> {
     Ok(fs::rename(new, order.with_extension("answer"))?)
 }
 
-fn carry_out(ground: &Ground, order: &str, cut: &mut BTreeMap<String, RuleGuard>) -> anyhow::Result<()> {
+fn carry_out(trial_lab: &TrialLab, order: &str, cut: &mut BTreeMap<String, RuleGuard>) -> anyhow::Result<()> {
     let Some((order, name)) = order.split_once(' ') else { bail!("no order: {order}") };
-    let machine = ground.worker(name)?;
+    let machine = trial_lab.worker(name)?;
     match order {
         "off" => {
             if let Some(lost) = machine.power_off()? {
@@ -105,14 +105,14 @@ fn carry_out(ground: &Ground, order: &str, cut: &mut BTreeMap<String, RuleGuard>
         }
         "on" if !machine.has_power() => {
             machine.power_on()?;
-            ground.cluster.start_worker(machine)?;
+            trial_lab.cluster.start_worker(machine)?;
         }
         "on" => {}
         "cut" => {
             let node = || vec![name.to_owned()];
             let block = |from, to| Rule { from, to, block: Some(Block::BlackHole), ..Rule::default() };
             let rules = vec![block(node(), Vec::new()), block(Vec::new(), node())];
-            cut.insert(name.to_owned(), ground.fabric.impose_all(rules)?);
+            cut.insert(name.to_owned(), trial_lab.fabric.impose_all(rules)?);
         }
         "join" => drop(cut.remove(name)),
         other => bail!("no order `{other}`"),

@@ -81,7 +81,7 @@ impl Object for ListeningObject {
 }
 
 /// A volume with one file, on a disk that has a defect if one is named.
-struct Ground {
+struct TestVolume {
     volume: Volume<OnDisk<Listening>>,
     file: u64,
     expected: Arc<AtomicU64>,
@@ -89,7 +89,7 @@ struct Ground {
     _folder: tempfile::TempDir,
 }
 
-fn ground() -> Ground {
+fn test_volume() -> TestVolume {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let expected = Arc::<AtomicU64>::default();
     let store = Listening { store: FolderStore::new(folder.path(), Flush::Real), expected: expected.clone() };
@@ -99,10 +99,10 @@ fn ground() -> Ground {
     let attributes = Attributes::new(0o600, 0, 0, now);
     let file = volume.make(ROOT, "log".as_ref(), &NewInode::File, attributes).expect("made").inode;
     volume.open(file).expect("opened");
-    Ground { volume, file, expected, disk, _folder: folder }
+    TestVolume { volume, file, expected, disk, _folder: folder }
 }
 
-impl Ground {
+impl TestVolume {
     /// Writes, and syncs after every `each`-th write. Returns how often a sync was to be expected meanwhile.
     fn expected_in(&self, writes: u64, each: u64, through: Option<Scope>) -> u64 {
         let before = self.expected.load(Ordering::Relaxed);
@@ -120,31 +120,31 @@ impl Ground {
 
 #[test]
 fn a_store_is_told_to_expect_the_sync_of_a_file_that_has_been_synced_after_each_write() {
-    let ground = ground();
-    assert!((90..100).contains(&ground.expected_in(100, 1, None)));
+    let test_volume = test_volume();
+    assert!((90..100).contains(&test_volume.expected_in(100, 1, None)));
     // Two at most before it shows that the habit has changed.
-    assert!(ground.expected_in(100, 50, None) <= 2);
+    assert!(test_volume.expected_in(100, 50, None) <= 2);
 }
 
 #[test]
 fn a_store_is_not_told_of_syncs_by_writes_that_are_synced_themselves_nor_on_a_disk_that_is_not_sound() {
-    let ground = ground();
-    assert_eq!(ground.expected_in(20, 1, Some(Scope::Data)), 0);
-    assert!(ground.expected_in(20, 1, None) > 0);
-    let _defect = ground.disk.impose(Defect::LoseFlush);
-    assert_eq!(ground.expected_in(20, 1, None), 0);
+    let test_volume = test_volume();
+    assert_eq!(test_volume.expected_in(20, 1, Some(Scope::Data)), 0);
+    assert!(test_volume.expected_in(20, 1, None) > 0);
+    let _defect = test_volume.disk.impose(Defect::LoseFlush);
+    assert_eq!(test_volume.expected_in(20, 1, None), 0);
 }
 
 #[test]
 fn what_a_store_has_begun_to_write_is_taken_back_at_a_power_off_like_everything_that_was_not_synced() {
-    let ground = ground();
-    assert!(ground.expected_in(20, 1, None) > 0);
-    let expected = ground.expected.load(Ordering::Relaxed);
+    let test_volume = test_volume();
+    assert!(test_volume.expected_in(20, 1, None) > 0);
+    let expected = test_volume.expected.load(Ordering::Relaxed);
     let now = SystemTime::UNIX_EPOCH;
-    ground.volume.write(ground.file, 20 * 6000, &[99; 8192], None, false, now).expect("written");
-    assert_eq!(ground.expected.load(Ordering::Relaxed), expected + 1, "the store has begun");
-    ground.volume.power_off(None).expect("taken back");
+    test_volume.volume.write(test_volume.file, 20 * 6000, &[99; 8192], None, false, now).expect("written");
+    assert_eq!(test_volume.expected.load(Ordering::Relaxed), expected + 1, "the store has begun");
+    test_volume.volume.power_off(None).expect("taken back");
     let mut content = [0; 8192];
-    assert_eq!(ground.volume.read(ground.file, 20 * 6000, &mut content), Ok(8192));
+    assert_eq!(test_volume.volume.read(test_volume.file, 20 * 6000, &mut content), Ok(8192));
     assert_eq!(content, [20; 8192]);
 }

@@ -17,16 +17,16 @@ use model::{Model, Snapshot};
 use random::{Step, steps};
 
 /// A volume in a folder that goes with it.
-struct Ground {
+struct TestVolume {
     volume: Arc<Volume<FolderStore>>,
     folder: tempfile::TempDir,
 }
 
-fn ground(limits: Limits) -> Ground {
+fn test_volume(limits: Limits) -> TestVolume {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = FolderStore::new(folder.path(), Flush::Pretended);
     let volume = Volume::new(store, limits, 0, 0, SystemTime::UNIX_EPOCH);
-    Ground { volume: Arc::new(volume), folder }
+    TestVolume { volume: Arc::new(volume), folder }
 }
 
 proptest! {
@@ -36,8 +36,8 @@ proptest! {
     fn what_was_synced_is_there_after_a_power_off_and_what_was_not_is_as_it_was_or_as_it_became(
         steps in steps(60)
     ) {
-        let ground = ground(Limits::default());
-        let mut model = Model::new(&ground.volume);
+        let test_volume = test_volume(Limits::default());
+        let mut model = Model::new(&test_volume.volume);
         for step in &steps {
             model.take(step);
         }
@@ -48,25 +48,25 @@ proptest! {
     fn without_any_sync_a_power_off_brings_back_exactly_what_was_durable(
         before in steps(30), after in steps(30)
     ) {
-        let ground = ground(Limits::default());
-        let mut model = Model::new(&ground.volume);
+        let test_volume = test_volume(Limits::default());
+        let mut model = Model::new(&test_volume.volume);
         for step in before.iter().filter(|step| !matches!(step, Step::PowerOff)) {
             model.take(step);
         }
-        ground.volume.take_all_as_durable();
-        let durable = Snapshot::of(&ground.volume);
-        let mut model = Model::new(&ground.volume);
+        test_volume.volume.take_all_as_durable();
+        let durable = Snapshot::of(&test_volume.volume);
+        let mut model = Model::new(&test_volume.volume);
         for step in after.iter().filter(|step| !step.syncs()) {
             model.take(step);
         }
-        ground.volume.power_off(None).expect("taken back");
-        prop_assert_eq!(Snapshot::of(&ground.volume), durable);
+        test_volume.volume.power_off(None).expect("taken back");
+        prop_assert_eq!(Snapshot::of(&test_volume.volume), durable);
     }
 
     #[test]
     fn beyond_its_limits_a_volume_still_keeps_what_was_synced(steps in steps(80)) {
-        let ground = ground(Limits { blocks_max: 2, operations_max: 3 });
-        let mut model = Model::new(&ground.volume);
+        let test_volume = test_volume(Limits { blocks_max: 2, operations_max: 3 });
+        let mut model = Model::new(&test_volume.volume);
         model.writes_back = true;
         for step in &steps {
             model.take(step);
@@ -76,14 +76,14 @@ proptest! {
 
     #[test]
     fn nothing_is_left_in_the_store_that_no_name_leads_to(steps in steps(60)) {
-        let ground = ground(Limits::default());
-        let mut model = Model::new(&ground.volume);
+        let test_volume = test_volume(Limits::default());
+        let mut model = Model::new(&test_volume.volume);
         for step in &steps {
             model.take(step);
         }
-        ground.volume.power_off(None).expect("taken back");
-        let named = Snapshot::of(&ground.volume).files();
-        let stored = std::fs::read_dir(ground.folder.path()).expect("a folder").count();
+        test_volume.volume.power_off(None).expect("taken back");
+        let named = Snapshot::of(&test_volume.volume).files();
+        let stored = std::fs::read_dir(test_volume.folder.path()).expect("a folder").count();
         prop_assert_eq!(stored, named);
     }
 }
@@ -107,12 +107,12 @@ fn content(volume: &Volume<FolderStore>, name: &str) -> Option<Vec<u8>> {
 
 /// What is left of the file `f` holding `durable`, when `change` was done to it and the power went.
 fn check(durable: &[u8], change: impl FnOnce(&Volume<FolderStore>, u64), expected: Option<&[u8]>) {
-    let ground = ground(Limits::default());
-    let number = file(&ground.volume, "f", durable);
-    ground.volume.take_all_as_durable();
-    change(&ground.volume, number);
-    ground.volume.power_off(None).expect("taken back");
-    assert_eq!(content(&ground.volume, "f").as_deref(), expected);
+    let test_volume = test_volume(Limits::default());
+    let number = file(&test_volume.volume, "f", durable);
+    test_volume.volume.take_all_as_durable();
+    change(&test_volume.volume, number);
+    test_volume.volume.power_off(None).expect("taken back");
+    assert_eq!(content(&test_volume.volume, "f").as_deref(), expected);
 }
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
@@ -183,13 +183,13 @@ fn a_file_renamed_over_another_is_there_whole_or_not_at_all() {
 #[test]
 fn a_new_file_is_lost_without_a_sync_and_found_after_one() {
     for (scope, expected) in [(None, None), (Some(Scope::Data), Some(b"x".to_vec()))] {
-        let ground = ground(Limits::default());
-        let number = file(&ground.volume, "g", b"x");
+        let test_volume = test_volume(Limits::default());
+        let number = file(&test_volume.volume, "g", b"x");
         if let Some(scope) = scope {
-            ground.volume.sync(number, scope).expect("synced");
+            test_volume.volume.sync(number, scope).expect("synced");
         }
-        let lost = ground.volume.power_off(None).expect("taken back");
-        assert_eq!(content(&ground.volume, "g"), expected);
+        let lost = test_volume.volume.power_off(None).expect("taken back");
+        assert_eq!(content(&test_volume.volume, "g"), expected);
         assert_eq!(lost.operations, u64::from(scope.is_none()), "{lost:?}");
     }
 }
@@ -197,18 +197,18 @@ fn a_new_file_is_lost_without_a_sync_and_found_after_one() {
 #[test]
 fn modes_and_extended_attributes_are_taken_back_and_after_fsync_are_not() {
     for sync in [false, true] {
-        let ground = ground(Limits::default());
-        let number = file(&ground.volume, "f", b"");
-        ground.volume.take_all_as_durable();
+        let test_volume = test_volume(Limits::default());
+        let number = file(&test_volume.volume, "f", b"");
+        test_volume.volume.take_all_as_durable();
         let change = disk::Change { mode: Some(0o600), ..disk::Change::default() };
-        ground.volume.change(number, &change, NOW).expect("changed");
-        ground.volume.set_extended(number, "user.a".as_ref(), Some(b"1"), None, NOW).expect("set");
+        test_volume.volume.change(number, &change, NOW).expect("changed");
+        test_volume.volume.set_extended(number, "user.a".as_ref(), Some(b"1"), None, NOW).expect("set");
         if sync {
-            ground.volume.sync(number, Scope::All).expect("synced");
+            test_volume.volume.sync(number, Scope::All).expect("synced");
         }
-        ground.volume.power_off(None).expect("taken back");
-        let mode = ground.volume.status(number).expect("there").attributes.mode;
-        let extended = ground.volume.list_extended(number).expect("there");
+        test_volume.volume.power_off(None).expect("taken back");
+        let mode = test_volume.volume.status(number).expect("there").attributes.mode;
+        let extended = test_volume.volume.list_extended(number).expect("there");
         let expected = if sync { (0o600, vec![OsString::from("user.a")]) } else { (0o644, Vec::new()) };
         assert_eq!((mode, extended), expected);
     }
@@ -216,18 +216,18 @@ fn modes_and_extended_attributes_are_taken_back_and_after_fsync_are_not() {
 
 #[test]
 fn of_a_torn_last_write_each_sector_is_old_or_new_by_the_coin() {
-    let ground = ground(Limits::default());
-    let number = file(&ground.volume, "f", &[b'o'; 8192]);
-    ground.volume.take_all_as_durable();
-    ground.volume.write(number, 0, &[b'x'; 4096], None, false, NOW).expect("written");
-    ground.volume.write(number, 4096, &[b'n'; 4096], None, false, NOW).expect("written");
+    let test_volume = test_volume(Limits::default());
+    let number = file(&test_volume.volume, "f", &[b'o'; 8192]);
+    test_volume.volume.take_all_as_durable();
+    test_volume.volume.write(number, 0, &[b'x'; 4096], None, false, NOW).expect("written");
+    test_volume.volume.write(number, 4096, &[b'n'; 4096], None, false, NOW).expect("written");
     let mut throws = 0;
     let mut coin = || {
         throws += 1;
         throws % 3 == 0
     };
-    let lost = ground.volume.power_off(Some(&mut coin)).expect("taken back");
-    let content = content(&ground.volume, "f").expect("there");
+    let lost = test_volume.volume.power_off(Some(&mut coin)).expect("taken back");
+    let content = content(&test_volume.volume, "f").expect("there");
     let sectors: Vec<u8> = content.chunks(512).map(|sector| sector[0]).collect();
     assert_eq!(sectors, *b"oooooooooonoonoo");
     assert!(content.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));

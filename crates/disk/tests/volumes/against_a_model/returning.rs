@@ -76,16 +76,16 @@ fn make_others(volume: &Volume<FolderStore>, by: u64) {
 }
 
 /// Folders of a volume and of its snapshot.
-struct Ground {
+struct TestVolume {
     store: tempfile::TempDir,
     snapshot: tempfile::TempDir,
     limits: Limits,
 }
 
-impl Ground {
-    fn new(limits: Limits) -> Ground {
+impl TestVolume {
+    fn new(limits: Limits) -> TestVolume {
         let folder = || tempfile::tempdir().expect("a temporary folder");
-        Ground { store: folder(), snapshot: folder(), limits }
+        TestVolume { store: folder(), snapshot: folder(), limits }
     }
 
     fn store(&self) -> FolderStore {
@@ -116,11 +116,11 @@ fn take(volume: &Volume<FolderStore>, limits: Limits, steps: &[Step]) {
 
 /// Does `before`, takes a snapshot, and returns to it from each round; a round ends with a power-off, or in the midst.
 fn check(limits: Limits, before: &[Step], rounds: &[(Vec<Step>, bool)]) {
-    let ground = Ground::new(limits);
-    let mut volume = ground.fresh();
+    let test_volume = TestVolume::new(limits);
+    let mut volume = test_volume.fresh();
     take(&volume, limits, before);
     mark(&volume, 10);
-    volume.take_snapshot(ground.snapshot.path()).expect("taken");
+    volume.take_snapshot(test_volume.snapshot.path()).expect("taken");
     let remembered = whole(&volume);
     for (number, (steps, loses_power)) in (2..).zip(rounds) {
         take(&volume, limits, steps);
@@ -130,11 +130,11 @@ fn check(limits: Limits, before: &[Step], rounds: &[(Vec<Step>, bool)]) {
             volume.power_off(None).expect("taken back");
         }
         drop(volume);
-        volume = ground.returned().expect("returned");
+        volume = test_volume.returned().expect("returned");
         assert_eq!(whole(&volume), remembered);
         let files = remembered.values().filter(|(status, ..)| status.kind == Kind::File);
         let numbers: std::collections::BTreeSet<u64> = files.map(|(status, ..)| status.inode).collect();
-        assert_eq!(fs::read_dir(ground.store.path()).expect("a folder").count(), numbers.len());
+        assert_eq!(fs::read_dir(test_volume.store.path()).expect("a folder").count(), numbers.len());
     }
 }
 
@@ -165,20 +165,20 @@ fn file_of_three_blocks(volume: &Volume<FolderStore>) -> u64 {
 }
 
 /// A ground whose volume had a block of `f` overwritten since the snapshot.
-fn overwritten() -> (Ground, u64) {
-    let ground = Ground::new(Limits::default());
-    let volume = ground.fresh();
+fn overwritten() -> (TestVolume, u64) {
+    let test_volume = TestVolume::new(Limits::default());
+    let volume = test_volume.fresh();
     let number = file_of_three_blocks(&volume);
-    volume.take_snapshot(ground.snapshot.path()).expect("taken");
+    volume.take_snapshot(test_volume.snapshot.path()).expect("taken");
     volume.write(number, 4096, &[8; 100], None, false, at(1)).expect("written");
-    (ground, number)
+    (test_volume, number)
 }
 
 /// That a return is refused once `defect` was planted.
-fn is_refused(defect: impl FnOnce(&Ground, u64)) -> String {
-    let (ground, number) = overwritten();
-    defect(&ground, number);
-    ground.returned().map(drop).expect_err("a defect was planted").to_string()
+fn is_refused(defect: impl FnOnce(&TestVolume, u64)) -> String {
+    let (test_volume, number) = overwritten();
+    defect(&test_volume, number);
+    test_volume.returned().map(drop).expect_err("a defect was planted").to_string()
 }
 
 fn flip(file: &Path, offset: u64) {
@@ -190,37 +190,44 @@ fn flip(file: &Path, offset: u64) {
 
 #[test]
 fn a_return_that_lacks_a_block_or_has_another_one_is_refused() {
-    let object = |ground: &Ground, number: u64| ground.store.path().join(number.to_string());
+    let object = |test_volume: &TestVolume, number: u64| test_volume.store.path().join(number.to_string());
     let differs = "differs from the snapshot after the return";
     // A block that nobody kept: changed past the volume.
-    assert!(is_refused(|ground, number| flip(&object(ground, number), 9_000)).contains(differs));
+    assert!(is_refused(|test_volume, number| flip(&object(test_volume, number), 9_000)).contains(differs));
     // Kept, and lost or damaged before the return.
-    let none = is_refused(|ground, _| drop(File::create(ground.blocks()).expect("emptied")));
+    let none = is_refused(|test_volume, _| drop(File::create(test_volume.blocks()).expect("emptied")));
     assert!(none.contains(differs), "{none}");
-    assert!(is_refused(|ground, _| flip(&ground.blocks(), 30)).contains(differs));
-    let half = |ground: &Ground, _| {
-        let blocks = OpenOptions::new().write(true).open(ground.blocks()).expect("a file");
+    assert!(is_refused(|test_volume, _| flip(&test_volume.blocks(), 30)).contains(differs));
+    let half = |test_volume: &TestVolume, _| {
+        let blocks = OpenOptions::new().write(true).open(test_volume.blocks()).expect("a file");
         blocks.set_len(100).expect("cut");
     };
     assert!(is_refused(half).contains("failed to fill whole buffer"));
     // A block of no file, and one behind the file's end.
-    assert!(is_refused(|ground, _| flip(&ground.blocks(), 0)).contains("lies outside of it"));
-    assert!(is_refused(|ground, _| flip(&ground.blocks(), 12)).contains("lies outside of it"));
+    assert!(is_refused(|test_volume, _| flip(&test_volume.blocks(), 0)).contains("lies outside of it"));
+    assert!(is_refused(|test_volume, _| flip(&test_volume.blocks(), 12)).contains("lies outside of it"));
     // The file itself, and the names.
-    let gone = is_refused(|ground, number| fs::remove_file(object(ground, number)).expect("removed"));
+    let gone =
+        is_refused(|test_volume, number| fs::remove_file(object(test_volume, number)).expect("removed"));
     assert!(gone.contains("No such file"), "{gone}");
-    let names = |ground: &Ground| ground.snapshot.path().join("names");
-    assert!(is_refused(|ground, _| fs::remove_file(names(ground)).expect("removed")).contains("no snapshot"));
-    assert!(is_refused(|ground, _| fs::write(names(ground), [1]).expect("cut")).contains("not a snapshot"));
+    let names = |test_volume: &TestVolume| test_volume.snapshot.path().join("names");
+    assert!(
+        is_refused(|test_volume, _| fs::remove_file(names(test_volume)).expect("removed"))
+            .contains("no snapshot")
+    );
+    assert!(
+        is_refused(|test_volume, _| fs::write(names(test_volume), [1]).expect("cut"))
+            .contains("not a snapshot")
+    );
 }
 
 #[test]
 fn links_and_pipes_come_back_and_those_made_since_are_gone() {
-    let ground = Ground::new(Limits::default());
-    let volume = ground.fresh();
+    let test_volume = TestVolume::new(Limits::default());
+    let volume = test_volume.fresh();
     make_others(&volume, 1);
     mark(&volume, 1);
-    volume.take_snapshot(ground.snapshot.path()).expect("taken");
+    volume.take_snapshot(test_volume.snapshot.path()).expect("taken");
     let remembered = whole(&volume);
     assert_eq!(remembered["/link-1"].2, b"to-1");
     volume.remove(ROOT, "link-1".as_ref(), false, at(2)).expect("removed");
@@ -229,17 +236,17 @@ fn links_and_pipes_come_back_and_those_made_since_are_gone() {
         .expect("renamed");
     make_others(&volume, 2);
     drop(volume);
-    assert_eq!(whole(&ground.returned().expect("returned")), remembered);
+    assert_eq!(whole(&test_volume.returned().expect("returned")), remembered);
 }
 
 #[test]
 fn a_return_that_was_broken_off_is_made_again() {
-    let (ground, number) = overwritten();
-    let blocks = fs::read(ground.blocks()).expect("read");
-    drop(ground.returned().expect("returned"));
+    let (test_volume, number) = overwritten();
+    let blocks = fs::read(test_volume.blocks()).expect("read");
+    drop(test_volume.returned().expect("returned"));
     // Broken off after the last block was written back: the blocks are there still.
-    fs::write(ground.blocks(), blocks).expect("written");
-    let volume = ground.returned().expect("returned");
+    fs::write(test_volume.blocks(), blocks).expect("written");
+    let volume = test_volume.returned().expect("returned");
     let mut content = vec![0; 3 * 4096];
     assert_eq!(volume.read(number, 0, &mut content), Ok(content.len()));
     assert_eq!(content, [7; 3 * 4096]);

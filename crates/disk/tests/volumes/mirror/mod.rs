@@ -1,8 +1,8 @@
 //! Random operations on a mirrored volume, with connections that break, components that lose power and others that take
 //! over in between. In the end all components are equal, and nothing whose sync was acknowledged is lost.
 
-mod ground;
 mod moving;
+mod test_mirror;
 mod unreadable;
 
 use std::time::Duration;
@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use disk::mirror::Acknowledge;
 use disk::{Defect, Limits};
 
-use ground::{Ground, Step};
 use moving::Pair;
+use test_mirror::{Step, TestMirror};
 
 fn place() -> impl Strategy<Value = (u8, u8)> {
     (0..3u8, 0..5u8)
@@ -52,24 +52,24 @@ fn step(peers: usize) -> impl Strategy<Value = Step> {
 }
 
 /// In each round components begin equal, take the steps, and one that has every acknowledged sync takes over.
-fn are_equal_after_take_overs(mut ground: Ground, rounds: &[Vec<Step>]) {
+fn are_equal_after_take_overs(mut test_mirror: TestMirror, rounds: &[Vec<Step>]) {
     for steps in rounds {
-        ground.bring_together();
-        steps.iter().for_each(|step| ground.take(step));
-        ground.take_over();
+        test_mirror.bring_together();
+        steps.iter().for_each(|step| test_mirror.take(step));
+        test_mirror.take_over();
     }
-    ground.bring_together();
-    ground.check_equal();
+    test_mirror.bring_together();
+    test_mirror.check_equal();
 }
 
 /// In each round components take the steps, and another takes over whatever it lacks.
-fn are_equal_after_forced_take_overs(mut ground: Ground, rounds: &[Vec<Step>]) {
+fn are_equal_after_forced_take_overs(mut test_mirror: TestMirror, rounds: &[Vec<Step>]) {
     for steps in rounds {
-        steps.iter().for_each(|step| ground.take(step));
-        ground.take_over_by_force();
+        steps.iter().for_each(|step| test_mirror.take(step));
+        test_mirror.take_over_by_force();
     }
-    ground.bring_together();
-    ground.check_equal();
+    test_mirror.bring_together();
+    test_mirror.check_equal();
 }
 
 fn any_acknowledge() -> impl Strategy<Value = Acknowledge> {
@@ -84,31 +84,31 @@ proptest! {
         acknowledge in any_acknowledge(),
         steps in prop::collection::vec(step(2), 1..120),
     ) {
-        let mut ground = Ground::new(3, acknowledge, Limits::default());
+        let mut test_mirror = TestMirror::new(3, acknowledge, Limits::default());
         for step in &steps {
-            ground.take(step);
+            test_mirror.take(step);
         }
-        ground.bring_together();
-        ground.check_equal();
+        test_mirror.bring_together();
+        test_mirror.check_equal();
     }
 
     #[test]
     fn components_that_write_back_by_themselves_are_equal_in_the_end_too(
         steps in prop::collection::vec(step(1), 1..120),
     ) {
-        let mut ground = Ground::new(2, Acknowledge::Async, Limits { blocks_max: 2, operations_max: 3 });
+        let mut test_mirror = TestMirror::new(2, Acknowledge::Async, Limits { blocks_max: 2, operations_max: 3 });
         for step in &steps {
-            ground.take(step);
+            test_mirror.take(step);
         }
-        ground.bring_together();
-        ground.check_equal();
+        test_mirror.bring_together();
+        test_mirror.check_equal();
     }
 
     #[test]
     fn a_component_that_takes_over_has_every_sync_that_was_acknowledged(
         rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
     ) {
-        are_equal_after_take_overs(Ground::new(3, Acknowledge::Sync, Limits::default()), &rounds);
+        are_equal_after_take_overs(TestMirror::new(3, Acknowledge::Sync, Limits::default()), &rounds);
     }
 
     #[test]
@@ -116,7 +116,7 @@ proptest! {
         seed in any::<u64>(),
         rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
     ) {
-        are_equal_after_take_overs(Ground::new(3, Acknowledge::Sync, Limits::default()).tearing(seed), &rounds);
+        are_equal_after_take_overs(TestMirror::new(3, Acknowledge::Sync, Limits::default()).tearing(seed), &rounds);
     }
 
     #[test]
@@ -124,14 +124,14 @@ proptest! {
         seed in any::<u64>(),
         rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
     ) {
-        are_equal_after_forced_take_overs(Ground::new(3, Acknowledge::Async, Limits::default()).tearing(seed), &rounds);
+        are_equal_after_forced_take_overs(TestMirror::new(3, Acknowledge::Async, Limits::default()).tearing(seed), &rounds);
     }
 
     #[test]
     fn components_are_equal_after_one_took_over_by_force_that_lacked_something(
         rounds in prop::collection::vec(prop::collection::vec(step(2), 1..50), 1..4),
     ) {
-        are_equal_after_forced_take_overs(Ground::new(3, Acknowledge::Async, Limits::default()), &rounds);
+        are_equal_after_forced_take_overs(TestMirror::new(3, Acknowledge::Async, Limits::default()), &rounds);
     }
 }
 
@@ -144,7 +144,7 @@ proptest! {
         acknowledge in any_acknowledge(),
         rounds in prop::collection::vec((prop::collection::vec(change(), 1..40), 0..30u64), 1..4),
     ) {
-        let mut pair = Pair::new(Ground::new(3, acknowledge, Limits::default()));
+        let mut pair = Pair::new(TestMirror::new(3, acknowledge, Limits::default()));
         for (steps, operations) in &rounds {
             pair.take_on_failing_disk(steps, *operations);
         }
@@ -157,7 +157,7 @@ proptest! {
         operations in 0..60u64,
     ) {
         let limits = Limits { blocks_max: 2, operations_max: 3 };
-        let mut pair = Pair::new(Ground::new(2, Acknowledge::Async, limits));
+        let mut pair = Pair::new(TestMirror::new(2, Acknowledge::Async, limits));
         pair.take_on_failing_disk(&steps, operations);
         pair.check();
     }
@@ -165,12 +165,12 @@ proptest! {
 
 #[test]
 fn service_moves_once_and_the_component_that_failed_catches_up_afterwards() {
-    let mut pair = Pair::new(Ground::new(2, Acknowledge::Sync, Limits::default()));
+    let mut pair = Pair::new(TestMirror::new(2, Acknowledge::Sync, Limits::default()));
     let write = |fill| Step::Write { place: (0, 1), offset: 100, bytes: 5_000, fill };
     let before = [Step::Create((0, 1)), write(1), Step::Sync((0, 1))];
     assert_eq!(pair.take_on_failing_disk(&before, u64::MAX), 0);
     assert_eq!(pair.take_on_failing_disk(&[write(2), write(3), Step::Sync((0, 1))], 1), 1);
-    assert_eq!(pair.ground.serving, 1);
+    assert_eq!(pair.test_mirror.serving, 1);
     pair.check();
 }
 
@@ -178,93 +178,95 @@ fn service_moves_once_and_the_component_that_failed_catches_up_afterwards() {
 fn what_is_written_while_service_moves_is_written_once_and_not_lost() {
     let failing = [0, 7, 40, 95].map(Defect::FailAfter);
     for defect in failing.into_iter().chain([Defect::Full; 12]) {
-        let mut pair = Pair::new(Ground::new(2, Acknowledge::Async, Limits::default()));
+        let mut pair = Pair::new(TestMirror::new(2, Acknowledge::Async, Limits::default()));
         assert_eq!(pair.write_at_once(4, 100, defect), 1, "{defect:?}");
-        pair.ground.bring_together();
-        pair.ground.check_equal();
+        pair.test_mirror.bring_together();
+        pair.test_mirror.check_equal();
     }
 }
 
 #[test]
 fn a_component_that_is_reached_again_and_again_and_never_catches_up_is_missed_since_it_was_last_live() {
-    let mut ground = Ground::new(2, Acknowledge::Sync, Limits::default());
-    ground.bring_together();
-    assert_eq!(ground.mirror.missed_for(0), None);
-    ground.take(&Step::Break(0));
-    let first = ground.mirror.now();
-    ground.take(&Step::Create((0, 0)));
+    let mut test_mirror = TestMirror::new(2, Acknowledge::Sync, Limits::default());
+    test_mirror.bring_together();
+    assert_eq!(test_mirror.mirror.missed_for(0), None);
+    test_mirror.take(&Step::Break(0));
+    let first = test_mirror.mirror.now();
+    test_mirror.take(&Step::Create((0, 0)));
     for _ in 0..3 {
         std::thread::sleep(Duration::from_millis(5));
-        ground.take(&Step::Connect(0));
-        assert_eq!(ground.mirror.missed_for(0), None);
-        ground.take(&Step::Break(0));
+        test_mirror.take(&Step::Connect(0));
+        assert_eq!(test_mirror.mirror.missed_for(0), None);
+        test_mirror.take(&Step::Break(0));
     }
-    let asked = ground.mirror.now();
-    assert!(ground.mirror.missed_for(0) >= Some(asked - first));
-    ground.bring_together();
-    let live = ground.mirror.now();
-    ground.take(&Step::Break(0));
-    let missed = ground.mirror.missed_for(0).expect("away");
-    assert!(missed <= ground.mirror.now() - live, "{missed:?}");
+    let asked = test_mirror.mirror.now();
+    assert!(test_mirror.mirror.missed_for(0) >= Some(asked - first));
+    test_mirror.bring_together();
+    let live = test_mirror.mirror.now();
+    test_mirror.take(&Step::Break(0));
+    let missed = test_mirror.mirror.missed_for(0).expect("away");
+    assert!(missed <= test_mirror.mirror.now() - live, "{missed:?}");
 }
 
 #[test]
 fn after_an_absence_only_what_changed_is_copied() {
-    let mut ground = Ground::new(2, Acknowledge::Sync, Limits::default());
+    let mut test_mirror = TestMirror::new(2, Acknowledge::Sync, Limits::default());
     for file in 0..4 {
-        ground.take(&Step::Create((0, file)));
+        test_mirror.take(&Step::Create((0, file)));
         for part in 0..3 {
             let offset = part * 9_000;
-            ground.take(&Step::Write { place: (0, file), offset, bytes: 9_000, fill: file + 1 });
+            test_mirror.take(&Step::Write { place: (0, file), offset, bytes: 9_000, fill: file + 1 });
         }
     }
-    ground.bring_together();
-    let before = ground.bytes_copied(0);
+    test_mirror.bring_together();
+    let before = test_mirror.bytes_copied(0);
     assert!(before >= 4 * 27_000, "{before}");
-    ground.take(&Step::Break(0));
-    ground.take(&Step::Write { place: (0, 2), offset: 10_000, bytes: 100, fill: 9 });
-    ground.bring_together();
-    ground.check_equal();
-    let copied = ground.bytes_copied(0) - before;
+    test_mirror.take(&Step::Break(0));
+    test_mirror.take(&Step::Write { place: (0, 2), offset: 10_000, bytes: 100, fill: 9 });
+    test_mirror.bring_together();
+    test_mirror.check_equal();
+    let copied = test_mirror.bytes_copied(0) - before;
     assert!((100..10_000).contains(&copied), "{copied}");
 }
 
 #[test]
 fn what_was_cut_off_does_not_come_back_when_the_file_grows_again() {
-    let mut ground = Ground::new(2, Acknowledge::Sync, Limits::default());
-    ground.take(&Step::Connect(0));
-    ground.take(&Step::Create((0, 0)));
-    ground.take(&Step::Write { place: (0, 0), offset: 856, bytes: 3_976, fill: 1 });
-    ground.take(&Step::Sync((0, 0)));
-    ground.take(&Step::Cut { place: (0, 0), size: 4_831 });
-    ground.take(&Step::Connect(0));
-    ground.take(&Step::Write { place: (0, 0), offset: 20_419, bytes: 8_453, fill: 28 });
-    ground.bring_together();
-    ground.check_equal();
+    let mut test_mirror = TestMirror::new(2, Acknowledge::Sync, Limits::default());
+    test_mirror.take(&Step::Connect(0));
+    test_mirror.take(&Step::Create((0, 0)));
+    test_mirror.take(&Step::Write { place: (0, 0), offset: 856, bytes: 3_976, fill: 1 });
+    test_mirror.take(&Step::Sync((0, 0)));
+    test_mirror.take(&Step::Cut { place: (0, 0), size: 4_831 });
+    test_mirror.take(&Step::Connect(0));
+    test_mirror.take(&Step::Write { place: (0, 0), offset: 20_419, bytes: 8_453, fill: 28 });
+    test_mirror.bring_together();
+    test_mirror.check_equal();
 }
 
 /// Both components have a file durable, then it is written over on both, and the power tears that on both, each in its way.
-fn torn_on_both(mut ground: Ground) {
-    ground.take(&Step::Connect(0));
-    ground.take(&Step::Create((0, 0)));
-    ground.take(&Step::Write { place: (0, 0), offset: 0, bytes: 30_000, fill: 1 });
-    ground.take(&Step::Sync((0, 0)));
-    ground.take(&Step::Write { place: (0, 0), offset: 0, bytes: 30_000, fill: 2 });
-    ground.take(&Step::Deliver { peer: 0, frames: 9 });
-    ground.take_over();
-    ground.bring_together();
-    ground.check_equal();
+fn torn_on_both(mut test_mirror: TestMirror) {
+    test_mirror.take(&Step::Connect(0));
+    test_mirror.take(&Step::Create((0, 0)));
+    test_mirror.take(&Step::Write { place: (0, 0), offset: 0, bytes: 30_000, fill: 1 });
+    test_mirror.take(&Step::Sync((0, 0)));
+    test_mirror.take(&Step::Write { place: (0, 0), offset: 0, bytes: 30_000, fill: 2 });
+    test_mirror.take(&Step::Deliver { peer: 0, frames: 9 });
+    test_mirror.take_over();
+    test_mirror.bring_together();
+    test_mirror.check_equal();
 }
 
 #[test]
 fn what_tearing_did_on_either_component_is_overwritten_by_the_one_that_serves() {
     for seed in 0..20 {
-        torn_on_both(Ground::new(2, Acknowledge::Sync, Limits::default()).tearing(seed));
+        torn_on_both(TestMirror::new(2, Acknowledge::Sync, Limits::default()).tearing(seed));
     }
 }
 
 #[test]
 #[should_panic(expected = "differs at")]
 fn components_would_stay_different_if_what_tearing_did_were_not_marked() {
-    torn_on_both(Ground::new(2, Acknowledge::Sync, Limits::default()).tearing(1).forgetting_what_was_lost());
+    torn_on_both(
+        TestMirror::new(2, Acknowledge::Sync, Limits::default()).tearing(1).forgetting_what_was_lost(),
+    );
 }

@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 use disk::mirror::{Mirror, Standing};
 use disk::{Defect, Files, Limits, Volume};
 
-use super::ground::{Below, Found, Ground, Step, carry_out, snapshot, volume_in};
+use super::test_mirror::{Below, Found, Step, TestMirror, carry_out, snapshot, volume_in};
 
 /// A mirrored volume and a plain one to which the same is done.
 pub struct Pair {
-    pub ground: Ground,
+    pub test_mirror: TestMirror,
     /// What is mounted.
     first: Arc<dyn Files>,
     plain: Arc<Volume<Below>>,
@@ -21,21 +21,21 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn new(ground: Ground) -> Pair {
+    pub fn new(test_mirror: TestMirror) -> Pair {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let first = ground.mirror.clone();
+        let first = test_mirror.mirror.clone();
         let plain = volume_in(folder.path(), Limits::default());
-        Pair { ground, first, plain, _folder: folder }
+        Pair { test_mirror, first, plain, _folder: folder }
     }
 
     /// So many threads write their own file, each block with its number, while the disk has a defect; each finds what it
     /// wrote. All but the first overwrite. Returns how often service moved.
     pub fn write_at_once(&mut self, threads: u8, blocks: u8, defect: Defect) -> usize {
         for thread in 0..threads {
-            self.ground.take(&Step::Create((0, thread)));
+            self.test_mirror.take(&Step::Create((0, thread)));
             if thread > 0 {
                 let bytes = u16::from(blocks) * 500;
-                self.ground.take(&Step::Write { place: (0, thread), offset: 0, bytes, fill: 255 });
+                self.test_mirror.take(&Step::Write { place: (0, thread), offset: 0, bytes, fill: 255 });
             }
         }
         let first = self.first.clone();
@@ -57,7 +57,7 @@ impl Pair {
             writing.into_iter().for_each(|thread| thread.join().expect("no panic"));
             moved
         });
-        let found = snapshot(&self.ground.components[self.ground.serving].volume);
+        let found = snapshot(&self.test_mirror.components[self.test_mirror.serving].volume);
         let expected: Vec<u8> = (0..blocks).flat_map(|block| [block; 500]).collect();
         assert_eq!(found.len(), usize::from(threads));
         assert!(found.values().all(|found| found.content == expected), "a write is missing");
@@ -77,12 +77,12 @@ impl Pair {
         defect: Defect,
         act: impl FnOnce(&mut Pair, &Receiver<()>, &Sender<Arc<dyn Files>>) -> usize,
     ) -> usize {
-        self.ground.bring_together();
-        let disk = self.ground.components[self.ground.serving].volume.store().disk().clone();
+        self.test_mirror.bring_together();
+        let disk = self.test_mirror.components[self.test_mirror.serving].volume.store().disk().clone();
         let (asking, asked) = channel();
         let (answering, answers) = channel();
         let answers = Mutex::new(answers);
-        self.ground.mirror.set_mover(Box::new(move || {
+        self.test_mirror.mirror.set_mover(Box::new(move || {
             asking.send(()).ok()?;
             answers.lock().ok()?.recv().ok()
         }));
@@ -105,7 +105,7 @@ impl Pair {
                 answering.send(self.move_service()).expect("somebody waits");
                 moved += 1;
             }
-            self.ground.let_all_deliver();
+            self.test_mirror.let_all_deliver();
         }
         moved
     }
@@ -120,36 +120,36 @@ impl Pair {
     }
 
     fn move_service(&mut self) -> Arc<dyn Files> {
-        let old: Arc<Mirror<Below>> = self.ground.mirror.clone();
-        let mut peers = 0..self.ground.wires.len();
+        let old: Arc<Mirror<Below>> = self.test_mirror.mirror.clone();
+        let mut peers = 0..self.test_mirror.wires.len();
         let peer = peers.find(|peer| old.state(*peer).standing == Standing::Live).expect("a live component");
         let handing = old.clone();
         let handing = std::thread::spawn(move || handing.hand_over(peer));
         while !handing.is_finished() {
-            self.ground.let_all_deliver();
+            self.test_mirror.let_all_deliver();
         }
         assert!(handing.join().expect("no panic"), "it is live and answers");
-        let (next, before) = (self.ground.wires[peer].component, self.ground.serving);
-        let others: Vec<usize> = self.ground.wires.iter().map(|wire| wire.component).collect();
+        let (next, before) = (self.test_mirror.wires[peer].component, self.test_mirror.serving);
+        let others: Vec<usize> = self.test_mirror.wires.iter().map(|wire| wire.component).collect();
         let (lacking, refused) = old.end_handing_over();
-        self.ground.differences.ended(others.into_iter().zip(lacking));
-        self.ground.differences.lost(before, &refused);
-        let components = &self.ground.components;
+        self.test_mirror.differences.ended(others.into_iter().zip(lacking));
+        self.test_mirror.differences.lost(before, &refused);
+        let components = &self.test_mirror.components;
         components[next].volume.take_over_from(&components[before].volume);
         components[before].volume.let_go_of_all();
-        self.ground.serve_from(next);
-        self.ground.mirror.clone()
+        self.test_mirror.serve_from(next);
+        self.test_mirror.mirror.clone()
     }
 
     /// All components are equal, and as the plain volume is.
     pub fn check(&mut self) {
-        self.ground.bring_together();
-        self.ground.check_equal();
+        self.test_mirror.bring_together();
+        self.test_mirror.check_equal();
         let numberless = |volume: &Volume<Below>| -> BTreeMap<String, Found> {
             let found = snapshot(volume).into_iter();
             found.map(|(path, found)| (path, found.without_number())).collect()
         };
-        let serving = &self.ground.components[self.ground.serving].volume;
+        let serving = &self.test_mirror.components[self.test_mirror.serving].volume;
         assert_eq!(numberless(serving), numberless(&self.plain));
     }
 }

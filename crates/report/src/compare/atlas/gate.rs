@@ -7,7 +7,7 @@ use history::Verdict;
 use measure::Sampling;
 
 use super::figures::{Figure, Stands};
-use super::{Against, Beside, SCOPE, words};
+use super::{Against, AtlasComparison, SCOPE, words};
 use crate::compare::distributions::Figure as Kind;
 use crate::compare::gate::{Gate, GateError, Judged, distinct, of_cell};
 use crate::compare::{Basis, Cell, Comparison, Difference, Quantity};
@@ -32,7 +32,7 @@ pub(in crate::compare) fn judge(
 
 fn of_scope(
     comparison: &Comparison,
-    beside: &Beside,
+    beside: &AtlasComparison,
     scope: Option<&str>,
     gate: &Gate,
 ) -> Result<Vec<Judged>, GateError> {

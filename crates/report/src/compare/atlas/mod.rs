@@ -41,7 +41,7 @@ pub struct Reference<'a> {
 
 /// Runs beside an atlas.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Beside {
+pub(super) struct AtlasComparison {
     /// What the atlas is called.
     pub(super) name: String,
     /// By variant and fault.
@@ -159,7 +159,7 @@ struct Ours<'t> {
 }
 
 /// Each fault of each variant beside its cell.
-pub(super) fn beside(groups: &[Vec<&Taken>], reference: Reference<'_>) -> Beside {
+pub(super) fn beside(groups: &[Vec<&Taken>], reference: Reference<'_>) -> AtlasComparison {
     let of_variant = |(variant, group): (usize, &Vec<&Taken>)| {
         let counted = group.iter().filter(|taken| taken.run.left_out.is_none());
         let ours: Result<Vec<Ours<'_>>, Nothing> = counted.map(|taken| read(taken)).collect();
@@ -180,7 +180,7 @@ pub(super) fn beside(groups: &[Vec<&Taken>], reference: Reference<'_>) -> Beside
         };
         FaultId::of_each(faults).map(of_fault).collect()
     };
-    Beside {
+    AtlasComparison {
         name: reference.name.to_owned(),
         standings: groups.iter().enumerate().flat_map(of_variant).collect(),
     }

@@ -66,7 +66,7 @@ pub(crate) struct Broken {
 }
 
 /// What every fault needs.
-pub(crate) struct Ground {
+pub(crate) struct StrikeContext {
     targets: Targets,
     journal: Arc<Journal>,
     events: Arc<dyn EventSink>,
@@ -76,15 +76,15 @@ pub(crate) struct Ground {
     records: Mutex<FaultRecords>,
 }
 
-impl Ground {
+impl StrikeContext {
     pub(crate) fn new(
         targets: Targets,
         journal: Arc<Journal>,
         events: Arc<dyn EventSink>,
         (seed, prevented): (u64, bool),
         on_effect: OnEffect,
-    ) -> Ground {
-        Ground { targets, journal, events, seed, prevented, on_effect, records: Mutex::default() }
+    ) -> StrikeContext {
+        StrikeContext { targets, journal, events, seed, prevented, on_effect, records: Mutex::default() }
     }
 
     pub(crate) fn now_s(&self) -> f64 {

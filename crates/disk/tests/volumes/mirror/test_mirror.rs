@@ -74,7 +74,7 @@ pub struct Wire {
 }
 
 /// The components, the one that serves, and what must survive.
-pub struct Ground {
+pub struct TestMirror {
     pub components: Vec<Component>,
     pub serving: usize,
     policy: Policy,
@@ -89,8 +89,8 @@ pub struct Ground {
     synced: BTreeMap<u64, Vec<Vec<u8>>>,
 }
 
-impl Ground {
-    pub fn new(components: usize, acknowledge: Acknowledge, limits: Limits) -> Ground {
+impl TestMirror {
+    pub fn new(components: usize, acknowledge: Acknowledge, limits: Limits) -> TestMirror {
         let component = |_| {
             let folder = tempfile::tempdir().expect("a temporary folder");
             Component { volume: volume_in(folder.path(), limits), folder }
@@ -101,7 +101,7 @@ impl Ground {
         let lacking = vec![Dirt::new(); components.len() - 1];
         let mirror = Arc::new(Mirror::new(components[0].volume.clone(), policy, lacking, 0, None));
         let wires = wires_from(0, components.len());
-        Ground {
+        TestMirror {
             components,
             serving: 0,
             policy,
@@ -115,13 +115,13 @@ impl Ground {
     }
 
     /// The same with power-offs that tear the last write of every component that they take, by chance.
-    pub fn tearing(self, seed: u64) -> Ground {
-        Ground { chance: Some(seed), ..self }
+    pub fn tearing(self, seed: u64) -> TestMirror {
+        TestMirror { chance: Some(seed), ..self }
     }
 
     /// The same with a planted omission: nobody hears what a power-off changed.
-    pub fn forgetting_what_was_lost(self) -> Ground {
-        Ground { forgets_what_was_lost: true, ..self }
+    pub fn forgetting_what_was_lost(self) -> TestMirror {
+        TestMirror { forgets_what_was_lost: true, ..self }
     }
 
     pub fn bytes_copied(&self, peer: usize) -> u64 {

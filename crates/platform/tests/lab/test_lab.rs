@@ -18,7 +18,7 @@ use lab::{
 const PATIENCE: Duration = Duration::from_millis(400);
 
 /// A lab without a database.
-pub struct Ground {
+pub struct TestLab {
     /// A folder on the machine's disk.
     pub folder: PathBuf,
     /// Whether user numbers above 0 are mapped.
@@ -70,7 +70,7 @@ pub fn families(test: &str) -> Vec<Family> {
     vec![Family::V4]
 }
 
-impl Ground {
+impl TestLab {
     /// Joins a place to the network.
     pub fn place(&self, name: &str, number: u8) -> Place {
         let attachment = Attachment::make(addresses(number)).expect("an attachment");

@@ -14,7 +14,7 @@ use crate::deployment::{Deployment, Path};
 use crate::storage::{Acknowledge, Component, Promotion, Volume};
 
 /// The site after failures.
-pub(super) struct Ground<'a> {
+pub(super) struct Aftermath<'a> {
     deployment: &'a Deployment,
     /// Places without power.
     down: Vec<&'a Path>,
@@ -47,8 +47,8 @@ pub(super) struct Stand {
 /// Where each node runs; nothing for one that does not.
 pub(super) type Stands = PerNode<Option<Stand>>;
 
-impl<'a> Ground<'a> {
-    pub(super) fn after(deployment: &'a Deployment, failures: &'a [Failure]) -> Ground<'a> {
+impl<'a> Aftermath<'a> {
+    pub(super) fn after(deployment: &'a Deployment, failures: &'a [Failure]) -> Aftermath<'a> {
         let (mut down, mut cuts, mut isolated) = (Vec::new(), Vec::new(), Vec::new());
         let (mut refusing, mut silent) = (BTreeSet::new(), Vec::new());
         for failure in failures {
@@ -68,7 +68,7 @@ impl<'a> Ground<'a> {
                 }
             }
         }
-        Ground { deployment, down, refusing, cuts, isolated, silent }
+        Aftermath { deployment, down, refusing, cuts, isolated, silent }
     }
 
     /// Whether packets pass both ways.

@@ -18,7 +18,7 @@ pub const C: HostId = HostId::new(2);
 
 /// A volume with a component on each of the first two of three hosts, in the network of this process. Every test has a
 /// `first` of its own. Nothing where no network namespace may be entered.
-pub fn ground(folder: &Path, first: usize, promote: Promotion) -> Option<Arc<MirroredDisk>> {
+pub fn test_mirror(folder: &Path, first: usize, promote: Promotion) -> Option<Arc<MirroredDisk>> {
     let hosts: Option<PerHost<_>> = ["a", "b", "c"].iter().map(|name| host_place::here(name)).collect();
     let class = scenario::StorageClass {
         name: "basic".to_owned(),

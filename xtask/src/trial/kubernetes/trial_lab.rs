@@ -28,7 +28,7 @@ const CONTROL: u8 = 100;
 const OFFICE: u8 = 200;
 
 /// All of it. Nothing of it is left when the lab's first process ends.
-pub(super) struct Ground {
+pub(super) struct TrialLab {
     pub(super) cluster: Cluster,
     pub(super) control: Machine,
     /// In the order of the plan.
@@ -54,9 +54,9 @@ fn member(name: String, number: u8) -> Member {
     Member { name, address: addresses(number).ipv4(), zone: format!("z{number}") }
 }
 
-impl Ground {
+impl TrialLab {
     /// Makes all of it; no node has power yet.
-    pub(super) fn make(order: &Order) -> anyhow::Result<Ground> {
+    pub(super) fn make(order: &Order) -> anyhow::Result<TrialLab> {
         let outside = Programs::at(&order.programs);
         let programs = Programs::at(PROGRAMS);
         let workers = (1..=WORKERS).map(|number| member(format!("n{number}"), number)).collect();
@@ -94,7 +94,7 @@ impl Ground {
         let control = make(plan.control(), None)?;
         let workers = plan.workers().iter().map(|worker| make(&worker.member, Some(worker.pods)));
         let workers = workers.collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Ground {
+        Ok(TrialLab {
             control,
             workers,
             control_files,
