@@ -241,7 +241,7 @@ fn told(kind: &EventKind) -> Option<String> {
         }
         EventKind::Leader { node } => format!("  {node} is now the leader"),
         EventKind::LeaderAgain { node, without_s } => {
-            format!("  {node} is the leader again; no node led for {without_s:.1} s")
+            format!("  {node} is the leader again; no node reported to lead for {without_s:.1} s")
         }
         EventKind::FirstSuccess { load, after_s, .. } => {
             format!("  {load} first success after {after_s:.2} s")

@@ -432,7 +432,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         }
         EventKind::Leader { node } => ("platform", format!("{node} is now the leader.")),
         EventKind::LeaderAgain { node, without_s: gap_s } => {
-            ("platform", format!("{node} leads again; no node led for {}.", format::seconds(*gap_s)))
+            ("platform", format!("{node} leads again; no node said so for {}.", format::seconds(*gap_s)))
         }
         EventKind::FirstSuccess { load, after_s, .. } => {
             ("platform", format!("First success of {load}, {} after the fault.", format::seconds(*after_s)))

@@ -93,13 +93,7 @@ fn throughput_during(result: &RunResult) -> Number {
     let worst = ratios.iter().min_by(|(one, _), (other, _)| one.total_cmp(other));
     let (value, detail) = match worst {
         _ if result.faults.is_empty() => ("no fault".to_owned(), "nothing to compare".to_owned()),
-        None => {
-            let why = match result.faults.iter().any(FaultResult::has_uneven_baseline) {
-                true => "the baseline is too uneven",
-                false => "no baseline, or no fault that can be compared with it",
-            };
-            ("unknown".to_owned(), why.to_owned())
-        }
+        None => ("unknown".to_owned(), nothing_to_compare(result)),
         Some((worst, load)) => {
             let of_load = load.as_ref().map(|load| format!(" of {load}, the load that kept least"));
             let which = if ratios.len() > 1 {
@@ -115,6 +109,21 @@ fn throughput_during(result: &RunResult) -> Number {
         }
     };
     Number { label: "Throughput under fault", value, detail }
+}
+
+/// Why no fault has a throughput to compare with the baseline's.
+fn nothing_to_compare(result: &RunResult) -> String {
+    if result.faults.iter().any(FaultResult::has_uneven_baseline) {
+        return "the baseline is too uneven".to_owned();
+    }
+    let mut loads = result.faults.iter().flat_map(|fault| &fault.loads);
+    match loads.clone().find_map(|load| load.incomparable.as_ref()) {
+        Some(why) => interruption::incomparable(why),
+        None if loads.any(|load| load.baseline_per_s.is_some()) => {
+            "no fault stood for a whole second".to_owned()
+        }
+        None => "no baseline, or no fault that can be compared with it".to_owned(),
+    }
 }
 
 /// What happened, a sentence for each fault, and one about what was lost.
@@ -269,7 +278,9 @@ fn answers(run: &RunDirectory, fault: &FaultResult, effect_s: f64) -> Vec<String
             }
             EventKind::LeaderAgain { node, without_s } => {
                 let (after, without) = (format::seconds(event.t_s - effect_s), format::seconds(*without_s));
-                told.push(format!("{node} was leader again after {after}; no node led for {without}"));
+                told.push(format!(
+                    "{node} was leader again after {after}; no node reported to lead for {without}"
+                ));
             }
             _ => {}
         }

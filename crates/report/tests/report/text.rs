@@ -1,6 +1,7 @@
 //! The closing summary for the terminal.
 
 use history::Verdict;
+use measure::recovery::Incomparable;
 
 use crate::fixture;
 
@@ -95,4 +96,15 @@ fn a_fault_without_effect_recovers_in_no_time_that_is_known() {
     let text = report::text(&result);
     assert!(text.contains("Longest interruption      unknown"), "{text}");
     assert!(text.contains("unproven power-off host: leader"), "{text}");
+}
+
+#[test]
+fn why_no_throughput_under_a_fault_is_known_is_told() {
+    let mut result = fixture::host_failure().result;
+    result.faults[0].throughput_ratio_during = None;
+    let text = report::text(&result);
+    assert!(text.contains("unknown (no fault stood for a whole second)"), "{text}");
+    result.faults[0].loads[0].incomparable = Some(Incomparable::NoBaseline);
+    let text = report::text(&result);
+    assert!(text.contains("unknown (there is no baseline of whole seconds:"), "{text}");
 }

@@ -172,7 +172,7 @@ struct Document {
 fn decode(entry: &Entry, decoder: &mut Decoder) -> Option<Box<dyn Written>> {
     let record = decoder.record(&entry.value, &PROCESS)?;
     let node = record.get("of").and_then(|node| decoder.text(node, "a node"));
-    let how = record.get("how").and_then(|node| decoder.word(node, "deed", DEEDS));
+    let how = record.get("how").and_then(|node| decoder.word(node, "kind of process fault", DEEDS));
     let only = record.get("only").and_then(|node| decoder.text(node, "a program"));
     let restart = record.get("restart").map(|node| decode_restart(node, decoder));
     let how = how?;
