@@ -7,6 +7,7 @@ mod export;
 mod fixture;
 mod foreign;
 mod killed;
+mod leaders;
 mod live;
 mod looks;
 mod page;

@@ -1,0 +1,22 @@
+//! Who leads after a fault, as the page tells it, where the leader of before leads again.
+
+use history::EventKind;
+
+use crate::fixture;
+use crate::page::check;
+
+#[test]
+fn a_leader_that_leads_again_is_told_and_marked() {
+    let mut fixture = fixture::host_failure();
+    let led = |event: &&mut history::Event| matches!(event.kind, EventKind::Leader { .. });
+    let event = fixture.events.iter_mut().find(led).expect("a leader's event");
+    event.kind = EventKind::LeaderAgain { node: "n1".to_owned(), without_s: 6.9 };
+    check(
+        &fixture,
+        &[
+            "n1 was leader again after 7.2 s; no node reported to lead for 6.9 s",
+            "n1 is the leader again",
+            "n1 leads again; no node said so for 6.9 s.",
+        ],
+    );
+}
