@@ -166,6 +166,9 @@ mod tests {
     use super::defect::made;
     use super::*;
 
+    /// How often two looks are repeated that a busy machine has left half open.
+    const REPEATED: usize = 5;
+
     /// One of each kind.
     fn kinds() -> [DiskDefect; 8] {
         let corrupt = |checksums| DiskDefect::Corrupt { share: 0.5, checksums };
@@ -253,16 +256,24 @@ mod tests {
     fn of_two_faults_on_one_disk_each_has_its_receipts_unless_they_cannot_be_told_apart() {
         let pairs: Vec<(DiskDefect, DiskDefect)> =
             kinds().into_iter().flat_map(|first| kinds().map(|second| (first.clone(), second))).collect();
-        let looked = |(first, second): &(DiskDefect, DiskDefect)| {
-            (name(first), name(second), second_of(first, second))
-        };
         let seen: Vec<_> = std::thread::scope(|scope| {
+            let looked = |(first, second): &(DiskDefect, DiskDefect)| second_of(first, second);
             let threads: Vec<_> = pairs.iter().map(|pair| scope.spawn(move || looked(pair))).collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
         let mut hidden = Vec::new();
-        for (first, second, (effect, stays, gone)) in seen {
-            let told = format!("{second} beneath {first}");
+        for ((first, second), mut seen) in pairs.iter().zip(seen) {
+            // A busy machine may leave one of two looks open: then they are repeated, without the other pairs beside them.
+            let is_half_open = |(effect, _, gone): (Verdict, Option<Verdict>, Verdict)| {
+                (effect == Verdict::Unknown) != (gone == Verdict::Unknown)
+            };
+            for _ in 0..REPEATED {
+                if is_half_open(seen) {
+                    seen = second_of(first, second);
+                }
+            }
+            let (effect, stays, gone) = seen;
+            let told = format!("{} beneath {}", name(second), name(first));
             if (effect, gone) == (Verdict::Unknown, Verdict::Unknown) {
                 assert!(stays.is_none_or(|stays| stays == Verdict::Unknown), "{told}: {stays:?}");
                 hidden.push(told);
