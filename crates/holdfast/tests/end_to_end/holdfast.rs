@@ -118,6 +118,18 @@ impl Desk {
         desk.can_have_a_lab(test).then_some(desk)
     }
 
+    /// Whether whoever runs the program here may use `/dev/fuse`; says so when not. Without it a power-off shows nothing.
+    pub fn has_fuse(&self, test: &str) -> bool {
+        let is_open_to_all =
+            || Path::new(FUSE).metadata().is_ok_and(|found| found.permissions().mode() & 0o006 == 0o006);
+        let is_open_to_us = || std::fs::File::options().read(true).write(true).open(FUSE).is_ok();
+        let able = if self.user.is_some() { is_open_to_all() } else { is_open_to_us() };
+        if !able {
+            eprintln!("skipped: {test}: this user may not use {FUSE}");
+        }
+        able
+    }
+
     /// Whether a lab can be had here; says so when not.
     pub fn can_have_a_lab(&self, test: &str) -> bool {
         let doctor = self.run(&["doctor"]);

@@ -48,7 +48,8 @@ fn report_alone_says_the_same(desk: &Desk, finished: &Finished) {
 #[test]
 fn an_ordinary_user_sees_the_same() {
     let _turn = beside_others();
-    let Some(desk) = Desk::of_an_ordinary_user("an_ordinary_user_sees_the_same") else { return };
+    let test = "an_ordinary_user_sees_the_same";
+    let Some(desk) = Desk::of_an_ordinary_user(test).filter(|desk| desk.has_fuse(test)) else { return };
     let before = Before::look(&desk);
     let finished = run(&desk, "host-failure", &RESTART_SOON);
     recovered_without_loss(&finished);
