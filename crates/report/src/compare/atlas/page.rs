@@ -38,7 +38,7 @@ fn cell(against: &Against) -> String {
     }
     html.push_str(
         "<div class=\"scroll\"><table><thead><tr><th>Figure<th class=\"n\">Yours<th class=\"n\">Atlas: median (range)\
-         <th>AtlasComparison the atlas</tr></thead><tbody>",
+         <th>Beside the atlas</tr></thead><tbody>",
     );
     html.extend(against.figures.iter().map(row));
     html.push_str(
