@@ -1,7 +1,7 @@
 //! Tells who leads where nodes elect their leader themselves: each is asked by itself, inside, again and again.
 //!
-//! Owns the looks and what counts as another leader, or as the same one again. Where the platform promotes, it tells so itself. What is said here is when
-//! it was seen: up to a look later than it was so.
+//! Owns the looks and what counts as another leader, or as the same one again. Where the platform promotes, it tells so
+//! itself. What is said here is when it was seen: up to a look later than it was so.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::platform::Platform;
 
 /// Between two looks. A node that does not answer holds one up for a second.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// A shorter time without a leader is told to nobody, seconds: a look that one node held up takes as long.
+/// Shorter times without a leader are not reported, seconds: one slow node delays a look by as much.
 const WORTH_TELLING_S: f64 = 1.5;
 
 /// The running watch. Dropping it ends it.

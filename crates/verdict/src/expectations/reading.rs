@@ -167,16 +167,22 @@ fn writes_of_loads(quantity: Quantity, loads: &[&LoadResult]) -> Vec<Reading> {
 /// The lost writes that are laid to each of these faults.
 fn lost_to_faults(numbers: &[usize], result: &RunResult) -> Vec<Reading> {
     let to_fault = |number: &usize| {
-        let fault = result.faults.get(*number);
-        let kind = fault.map(|fault| format!(" ({})", fault.kind)).unwrap_or_default();
+        let (fault, place) = named_fault(result, FaultId::new(*number));
         let measured = match fault.and_then(FaultResult::lost) {
             None => Measured::Untold,
             Some(LostWrites::Exactly(count)) => Measured::Value(count as f64),
             Some(LostWrites::AtLeast(count)) => Measured::Beyond(count as f64),
         };
-        Reading { place: format!("fault {}{kind}", FaultId::new(*number).ordinal()), measured }
+        Reading { place, measured }
     };
     numbers.iter().map(to_fault).collect()
+}
+
+/// A fault, if the run has it, and what it is called: `fault 1 (power-off)`.
+fn named_fault(result: &RunResult, number: FaultId) -> (Option<&FaultResult>, String) {
+    let fault = result.faults.get(number.index());
+    let kind = fault.map(|fault| format!(" ({})", fault.kind)).unwrap_or_default();
+    (fault, format!("fault {}{kind}", number.ordinal()))
 }
 
 fn checks_of<'r>(result: &'r RunResult, names: &[&str]) -> impl Iterator<Item = &'r CheckResult> {
@@ -371,8 +377,7 @@ fn by_fault(
         loads.filter(|load| expectation.load.as_deref().is_none_or(|name| name == *load)).collect();
     let mut readings = Vec::new();
     for number in faults {
-        let fault = result.faults.get(number.index());
-        let kind = fault.map(|fault| format!(" ({})", fault.kind)).unwrap_or_default();
+        let (fault, fault_name) = named_fault(result, number);
         for load in &loads {
             // A fault that was not shown to take effect has no loads, and was not measured.
             let found =
@@ -381,7 +386,7 @@ fn by_fault(
                 let until_s = comparable_until(result, fault, load).min(ended_s);
                 after_fault(expectation.quantity, (fault, load), (ended_s, until_s))
             });
-            let place = format!("load {load}, fault {}{kind}", number.ordinal());
+            let place = format!("load {load}, {fault_name}");
             readings.push(Reading { place, measured });
         }
     }
