@@ -349,5 +349,6 @@ fn nothing_in_an_atlas_can_break_out_of_the_page_or_into_the_terminal() {
         run.gap_s = Some(-1.0);
     }
     let (text, page) = told(SCENARIO, result(1.0), &atlas);
+    assert!(page.contains("<th>Beside the atlas</tr>"));
     assert!(!page.contains("<script") && !text.contains('\u{1b}'), "{text}");
 }
