@@ -33,41 +33,78 @@ impl NamespaceUse {
     }
 }
 
-/// CPU time used so far and memory held now in each PID namespace, by the namespace's inode.
+/// CPU time used so far and memory held now in each PID namespace, by the namespace's inode. What runs in a namespace within it, as
+/// a container's processes do, is in its figures too.
 ///
 /// # Errors
 /// When `/proc` cannot be listed.
 pub fn use_by_pid_namespace() -> io::Result<BTreeMap<u64, NamespaceUse>> {
     let ticks_per_s = sysconf(SysconfVar::CLK_TCK)?.unwrap_or(100).unsigned_abs();
     let page_bytes = sysconf(SysconfVar::PAGE_SIZE)?.unwrap_or(4096).unsigned_abs();
-    let mut used = BTreeMap::<u64, NamespaceUse>::new();
+    let mut processes = BTreeMap::new();
     for entry in std::fs::read_dir("/proc")? {
         let entry = entry?;
-        if entry.file_name().to_str().is_none_or(|name| !name.bytes().all(|byte| byte.is_ascii_digit())) {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
-        }
+        };
         let folder = entry.path();
         // A process that ends while we look is in its parent's figures from then on.
         let Ok(namespace) = std::fs::metadata(folder.join("ns/pid")) else { continue };
         let Ok(stat) = std::fs::read_to_string(folder.join("stat")) else { continue };
-        let Some(ticks) = ticks_in(&stat) else { continue };
-        let of_namespace = used.entry(namespace.ino()).or_default();
-        of_namespace.cpu += Duration::from_nanos(ticks * (1_000_000_000 / ticks_per_s));
+        let Some((parent, ticks)) = parent_and_ticks_in(&stat) else { continue };
         let statm = std::fs::read_to_string(folder.join("statm")).unwrap_or_default();
-        if let Some((private, shared)) = pages_in(&statm) {
-            of_namespace.add_memory((private * page_bytes, shared * page_bytes));
-        }
+        let cpu = Duration::from_nanos(ticks * (1_000_000_000 / ticks_per_s));
+        let bytes = pages_in(&statm).map(|(private, shared)| (private * page_bytes, shared * page_bytes));
+        processes.insert(pid, Process { namespace: namespace.ino(), parent, cpu, bytes });
     }
-    Ok(used)
+    Ok(summed(&processes))
 }
 
-/// Ticks of the process itself and of its waited-for descendants, from a line of `/proc/PID/stat`.
-fn ticks_in(stat: &str) -> Option<u64> {
+/// What is known of one process.
+#[derive(Debug, Clone, Copy)]
+struct Process {
+    namespace: u64,
+    parent: u32,
+    cpu: Duration,
+    /// Its own, and those of files and shared memory.
+    bytes: Option<(u64, u64)>,
+}
+
+/// Each process counts in its own namespace and in all that this one is within. A namespace is within that of its first process's
+/// parent.
+fn summed(processes: &BTreeMap<u32, Process>) -> BTreeMap<u64, NamespaceUse> {
+    let mut within = BTreeMap::new();
+    for process in processes.values() {
+        if let Some(parent) = processes.get(&process.parent)
+            && parent.namespace != process.namespace
+        {
+            within.insert(process.namespace, parent.namespace);
+        }
+    }
+    let mut used = BTreeMap::<u64, NamespaceUse>::new();
+    for process in processes.values() {
+        let mut counted = Vec::new();
+        let mut namespace = Some(process.namespace);
+        while let Some(now) = namespace.filter(|now| !counted.contains(now)) {
+            let of_namespace = used.entry(now).or_default();
+            of_namespace.cpu += process.cpu;
+            process.bytes.into_iter().for_each(|bytes| of_namespace.add_memory(bytes));
+            counted.push(now);
+            namespace = within.get(&now).copied();
+        }
+    }
+    used
+}
+
+/// The parent, and the ticks of the process itself and of its waited-for descendants, from a line of `/proc/PID/stat`.
+fn parent_and_ticks_in(stat: &str) -> Option<(u32, u64)> {
     // The second field is the program's name in brackets, in which anything may stand.
     let after_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    let parent = fields.get(1)?.parse().ok()?;
     // user, system, children's user, children's system: fields 14 to 17, of which the third is our first.
-    fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum()
+    let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum::<Option<u64>>()?;
+    Some((parent, ticks))
 }
 
 /// Pages of a process in memory, from its `/proc/PID/statm`: its own, and those of files and shared memory.
@@ -120,13 +157,35 @@ mod tests {
     #[test]
     fn a_program_name_with_brackets_and_spaces_does_not_confuse() {
         let stat = "7 (a ) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 5";
-        assert_eq!(ticks_in(stat), Some(100));
+        assert_eq!(parent_and_ticks_in(stat), Some((1, 100)));
     }
 
     #[test]
     fn a_line_cut_short_gives_nothing() {
-        assert_eq!(ticks_in("7 (a) S 1 7"), None);
-        assert_eq!(ticks_in(""), None);
+        assert_eq!(parent_and_ticks_in("7 (a) S 1 7"), None);
+        assert_eq!(parent_and_ticks_in(""), None);
+    }
+
+    #[test]
+    fn what_runs_in_a_namespace_within_another_counts_in_both() {
+        let process = |namespace, parent, seconds| Process {
+            namespace,
+            parent,
+            cpu: Duration::from_secs(seconds),
+            bytes: Some((seconds, 0)),
+        };
+        // A lab (1), two nodes of it (2, 3), a container on the first (4) and what it has started.
+        let processes = BTreeMap::from([
+            (10, process(1, 0, 1)),
+            (20, process(2, 10, 2)),
+            (21, process(2, 20, 4)),
+            (30, process(3, 10, 8)),
+            (40, process(4, 21, 16)),
+            (41, process(4, 40, 32)),
+        ]);
+        let used = summed(&processes);
+        let seconds = |namespace: u64| (used[&namespace].cpu.as_secs(), used[&namespace].memory_bytes());
+        assert_eq!([4, 3, 2, 1].map(seconds), [(48, 48), (8, 8), (54, 54), (63, 63)]);
     }
 
     #[test]
