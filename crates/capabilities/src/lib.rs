@@ -47,6 +47,8 @@ pub struct Capabilities {
     pub reads_from_replicas: bool,
     /// Whether each node answers reads from its own copy alone, so that what nodes hold can be compared.
     pub answers_for_itself: bool,
+    /// Whether it is known what pods of it run.
+    pub runs_in_pods: bool,
     /// What may stand under `database.settings`.
     pub settings: SettingForm,
     /// The settings that limit its sessions; `None` where nothing does.

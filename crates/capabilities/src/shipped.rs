@@ -51,6 +51,7 @@ static POSTGRES: Capabilities = Capabilities {
     keeps_real_time_order: false,
     reads_from_replicas: true,
     answers_for_itself: true,
+    runs_in_pods: true,
     settings: SettingForm::Names(SettingNames {
         signs: &['_', '.'],
         help: "a setting's name is made of up to 100 small letters, digits, `_` and `.`, as in shared_buffers",
@@ -93,6 +94,7 @@ static CONTROL: Capabilities = Capabilities {
     keeps_real_time_order: true,
     reads_from_replicas: false,
     answers_for_itself: false,
+    runs_in_pods: false,
     settings: SettingForm::OneOf {
         name: "flaw",
         values: &[
@@ -129,6 +131,7 @@ static NONE: Capabilities = Capabilities {
     keeps_real_time_order: false,
     reads_from_replicas: false,
     answers_for_itself: false,
+    runs_in_pods: false,
     settings: SettingForm::Nothing,
     session_limit: None,
     file: None,

@@ -56,6 +56,24 @@ pub enum EngineError {
         /// The engine.
         engine: &'static str,
     },
+    /// Its processes are started and ended by a cluster that runs containers.
+    #[error("{node}: the database runs in a pod, which its cluster alone starts and ends")]
+    InAPod {
+        /// The node.
+        node: String,
+    },
+    /// The cluster that runs its pods.
+    #[error("{why}")]
+    Containers {
+        /// What went wrong, with the part and the node.
+        why: String,
+    },
+    /// It has no form in pods.
+    #[error("{engine} does not run in pods")]
+    NotInPods {
+        /// The engine.
+        engine: &'static str,
+    },
     /// The run has no other programs for its nodes.
     #[error("{node} cannot be upgraded: the run has no other version of its database")]
     NothingToUpgradeTo {

@@ -17,6 +17,7 @@ pub mod node;
 pub mod none;
 mod own_process;
 mod package;
+pub mod pods;
 pub mod postgres;
 mod process;
 mod processes;
@@ -39,6 +40,7 @@ pub use error::{EngineError, InstallError, NodeError};
 pub use image::System;
 pub use installation::{Found, Installation, Origin};
 pub use node::{Command, Finished, Node, ProcessId, Signal, Status};
+pub use pods::{InPods, PodPlan};
 pub use registry::{EngineFacts, engines};
 pub use role::{Cluster, Promotion, RejoinMethod, Rejoined, Roles};
 

@@ -12,7 +12,7 @@ use crate::control::{self, Control};
 use crate::installation::{Found, Installation, cache_directory, newest_of};
 use crate::none::{self, Volumes};
 use crate::postgres::{self, Postgres};
-use crate::{Configuration, Engine, EngineError, InstallError};
+use crate::{Configuration, Engine, EngineError, InPods, InstallError};
 
 /// An engine as `holdfast list engines` shows it.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +39,14 @@ struct InRust {
     cannot_be_upgraded: fn(&str, &str) -> Option<String>,
     describe: fn() -> Vec<Found>,
     open: Opener,
+    /// None where it does not run in pods.
+    open_in_pods: Option<PodOpener>,
 }
 
 type InstallerInto = fn(&Path, &mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
 type VersionInstaller = fn(&Path, &str, &mut dyn FnMut(&str)) -> Result<Installation, InstallError>;
 type Opener = fn(Installation, Configuration) -> Result<Box<dyn Engine>, EngineError>;
+type PodOpener = fn(Installation, Configuration) -> Result<Box<dyn InPods>, EngineError>;
 
 /// The folder in the cache directory for what was installed because its version was asked for.
 const VERSIONS: &str = "versions";
@@ -57,6 +60,7 @@ const IN_RUST: &[InRust] = &[
         cannot_be_upgraded: |_, _| None,
         describe: control::describe,
         open: |installation, configuration| Ok(Box::new(Control::new(&installation, configuration)?)),
+        open_in_pods: None,
     },
     InRust {
         name: none::NAME,
@@ -66,6 +70,7 @@ const IN_RUST: &[InRust] = &[
         cannot_be_upgraded: |_, _| None,
         describe: none::describe,
         open: |installation, configuration| Ok(Box::new(Volumes::new(&installation, configuration)?)),
+        open_in_pods: None,
     },
     InRust {
         name: postgres::NAME,
@@ -75,6 +80,10 @@ const IN_RUST: &[InRust] = &[
         cannot_be_upgraded: postgres::cannot_be_upgraded,
         describe: postgres::describe,
         open: |installation, configuration| Ok(Box::new(Postgres::new(installation, configuration)?)),
+        open_in_pods: Some(|installation, configuration| {
+            let admin = Box::new(postgres::TcpAdmin::new(configuration.port));
+            Ok(Box::new(Postgres::with_admin(installation, configuration, admin)?))
+        }),
     },
 ];
 
@@ -219,6 +228,22 @@ impl EngineFacts {
             How::InRust(engine) => (engine.describe)(),
             How::ByFile(file) => by_file::describe(file),
         }
+    }
+
+    /// An engine over an installation, whose processes run in pods.
+    ///
+    /// # Errors
+    /// [`EngineError::NotInPods`]; when a setting will not do.
+    pub fn open_in_pods(
+        &self,
+        installation: Installation,
+        configuration: Configuration,
+    ) -> Result<Box<dyn InPods>, EngineError> {
+        let open = match self.how {
+            How::InRust(engine) => engine.open_in_pods,
+            How::ByFile(_) => None,
+        };
+        open.ok_or(EngineError::NotInPods { engine: self.name })?(installation, configuration)
     }
 
     /// An engine over an installation.

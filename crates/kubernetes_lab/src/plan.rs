@@ -72,6 +72,13 @@ impl Timing {
     };
 
     /// Whether a node that is well can never be taken for lost.
+    /// What becomes of a node that is silent, and of its pods: `lost after 50 s, its pods deleted 300 s later`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let (lost_s, deleted_s) = (self.lost_after.as_secs(), self.evicted_after.as_secs());
+        format!("lost after {lost_s} s, its pods deleted {deleted_s} s later")
+    }
+
     fn check(&self) -> Result<(), PlanError> {
         for (what, time) in
             [("the lease", self.lease), ("a look", self.look_every), ("a status", self.status_every)]
@@ -172,10 +179,8 @@ impl Plan {
             }
         }
         timing.check()?;
-        let numbered = workers.into_iter().zip(1u32..);
-        let workers = numbered
-            .map(|(member, number)| Worker { member, pods: Range::new(PODS.address(number << 8), NODE_BITS) })
-            .collect();
+        let numbered = workers.into_iter().enumerate();
+        let workers = numbered.map(|(number, member)| Worker { member, pods: pods_of(number) }).collect();
         Ok(Plan { control, workers, timing })
     }
 
@@ -206,6 +211,13 @@ impl Plan {
 
 /// The port at which the API answers.
 pub const API_PORT: u16 = 6443;
+
+/// The addresses of pods on the node with this number among those that run any, the first 0.
+#[must_use]
+pub fn pods_of(number: usize) -> Range {
+    let number = u32::try_from(number + 1).unwrap_or(u32::MAX);
+    Range::new(PODS.address(number << 8), NODE_BITS)
+}
 
 fn check_member(member: &Member) -> Result<(), PlanError> {
     let name = &member.name;

@@ -17,11 +17,12 @@ use crate::node_agent;
 pub use crate::on_node::StartError;
 use crate::on_node::{OnNode, Started};
 use crate::pieces::{
-    API_SERVER, CLIENT, CONTROLLERS, NODE_AGENT, NODE_PROXY, PAUSE_IMAGE, RUNTIME, RUNTIME_CLIENT, SCHEDULER,
-    SHELL_IMAGE, STORE,
+    API_SERVER, CLIENT, CONTROLLERS, NODE_AGENT, NODE_PROXY, PAUSE_IMAGE, Programs, RUNTIME, RUNTIME_CLIENT,
+    SCHEDULER, SHELL_IMAGE, STORE,
 };
 use crate::plan::{Plan, Worker};
 use crate::runtime::SOCKET;
+use crate::storage::Volume;
 
 /// How long the store may take.
 const STORE_PATIENCE: Duration = Duration::from_secs(30);
@@ -65,6 +66,42 @@ impl Cluster {
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Its programs, as nodes see them.
+    #[must_use]
+    pub fn programs(&self) -> &Programs {
+        &self.options.programs
+    }
+
+    /// Makes a volume's folder on its node.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_volume(&self, node: &dyn Node, volume: &Volume) -> Result<(), StartError> {
+        volume.make(node, &self.options.programs)
+    }
+
+    /// Gives the cluster objects, from a file on the volume of the control plane's node.
+    ///
+    /// # Errors
+    /// When it refuses them, or the file cannot be written.
+    pub fn apply(&self, control: &dyn Node, file: &str, objects: &str) -> Result<(), StartError> {
+        let on = self.on(control);
+        on.write(file, objects)?;
+        self.kubectl(control, &["apply", "-f", &on.volume(file).display().to_string()]).map(drop)
+    }
+
+    /// What kubectl says on the control plane's node to whoever may do everything.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn kubectl(&self, control: &dyn Node, arguments: &[&str]) -> Result<String, StartError> {
+        let on = self.on(control);
+        let login = on.volume(on_control::ADMINISTRATOR_LOGIN).display().to_string();
+        let arguments: Vec<&str> =
+            ["--kubeconfig", &login].into_iter().chain(arguments.iter().copied()).collect();
+        on.run(&CLIENT, &arguments)
     }
 
     /// Writes the files of the control plane's node, once, before its first start.
@@ -113,8 +150,7 @@ impl Cluster {
         self.write(node, &files.0)
     }
 
-    /// Starts a node's parts after each of its boots, and returns when they run. Whether the cluster takes it for ready is asked
-    /// with [`crate::ready`].
+    /// Starts a node's parts after each of its boots, and returns when they run.
     ///
     /// # Errors
     /// When a part cannot be started, ends, or is not ready in time.

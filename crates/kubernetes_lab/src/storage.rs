@@ -35,6 +35,17 @@ pub struct Volume {
     pub node: String,
     /// What it is said to hold. Nobody holds a pod to it: the node's volume is what is full.
     pub gibibytes: u32,
+    /// The claim that it is kept for, where not any of its class may have it.
+    pub claim: Option<Claim>,
+}
+
+/// A claim on a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 impl Volume {
@@ -56,14 +67,9 @@ impl Volume {
     }
 }
 
-/// The objects of these classes and of all their volumes, one list. All nodes see their volumes at `volume`.
+/// The objects of a class and of all its volumes. All nodes see their volumes at `volume`.
 #[must_use]
-pub fn objects(classes: &[Class], volume: &Path) -> Value {
-    let items: Vec<Value> = classes.iter().flat_map(|class| of_class(class, volume)).collect();
-    json!({ "apiVersion": "v1", "kind": "List", "items": items })
-}
-
-fn of_class(class: &Class, volume: &Path) -> Vec<Value> {
+pub fn objects_of(class: &Class, volume: &Path) -> Vec<Value> {
     let own = json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -80,7 +86,7 @@ fn of_class(class: &Class, volume: &Path) -> Vec<Value> {
 }
 
 fn of_volume(one: &Volume, class: &str, volume: &Path) -> Value {
-    json!({
+    let mut object = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": { "name": one.name },
@@ -102,7 +108,11 @@ fn of_volume(one: &Volume, class: &str, volume: &Path) -> Value {
                 },
             },
         },
-    })
+    });
+    if let Some(Claim { namespace, name }) = &one.claim {
+        object["spec"]["claimRef"] = json!({ "namespace": namespace, "name": name });
+    }
+    object
 }
 
 #[cfg(test)]
@@ -110,8 +120,12 @@ mod tests {
     use super::*;
 
     fn class(name: &str, nodes: &[&str]) -> Class {
-        let volume =
-            |node: &&str| Volume { name: format!("{name}-{node}"), node: (*node).to_owned(), gibibytes: 1 };
+        let volume = |node: &&str| Volume {
+            name: format!("{name}-{node}"),
+            node: (*node).to_owned(),
+            gibibytes: 1,
+            claim: None,
+        };
         Class {
             name: name.to_owned(),
             description: "as it is".to_owned(),
@@ -121,8 +135,7 @@ mod tests {
 
     #[test]
     fn each_volume_is_of_its_class_and_stays_with_its_node() {
-        let listed = objects(&[class("local", &["n1", "n2"])], Path::new("/v"));
-        let items = listed["items"].as_array().expect("a list");
+        let items = objects_of(&class("local", &["n1", "n2"]), Path::new("/v"));
         let kinds: Vec<_> = items.iter().map(|item| item["kind"].as_str()).collect();
         assert_eq!(kinds, [Some("StorageClass"), Some("PersistentVolume"), Some("PersistentVolume")]);
         let second = &items[2];
@@ -134,9 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn volumes_of_several_classes_are_on_one_list() {
-        let listed = objects(&[class("fast", &["n1"]), class("slow", &["n1"])], Path::new("/v"));
-        assert_eq!(listed["kind"], "List");
-        assert_eq!(listed["items"].as_array().map(Vec::len), Some(4));
+    fn a_volume_that_is_kept_for_a_claim_says_so() {
+        let mut local = class("local", &["n1"]);
+        let none = &objects_of(&local, Path::new("/v"))[1]["spec"]["claimRef"];
+        assert!(none.is_null(), "{none}");
+        let claim = Claim { namespace: "database".to_owned(), name: "data-db-0".to_owned() };
+        local.volumes[0].claim = Some(claim);
+        assert_eq!(objects_of(&local, Path::new("/v"))[1]["spec"]["claimRef"]["name"], "data-db-0");
     }
 }

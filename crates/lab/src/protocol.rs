@@ -111,6 +111,8 @@ pub const CLOCK: &str = "/run/node/clock";
 pub const PROGRAMS: &str = "/run/node/programs";
 /// Where it finds those that its database may be upgraded to.
 pub const UPGRADE: &str = "/run/node/upgrade";
+/// Where it finds those of the cluster that runs containers on it.
+pub const CLUSTER: &str = "/run/node/cluster";
 /// Where a node whose processes are root finds its own disk: what programs keep on any machine.
 pub const DISK: &str = "/var/lib";
 /// Where a program beside clients finds its driver, if that was installed.

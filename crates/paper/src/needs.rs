@@ -3,7 +3,7 @@
 //! A rule of thumb, so that a run that cannot end well is refused before it begins. Reads nothing of this machine.
 
 use capabilities::Capabilities;
-use scenario::{Load, Scenario};
+use scenario::{Load, RunsOn, Scenario};
 
 /// What a database's own files take on a node before any table is loaded, with its log.
 const NODE_VOLUME_BYTES: u64 = 100 << 20;
@@ -15,6 +15,10 @@ const BARE_NODE_BYTES: u64 = 4 << 20;
 const RECORDS_BYTES: u64 = 128 << 20;
 /// The lab itself, without its nodes.
 const LAB_MEMORY_BYTES: u64 = 64 << 20;
+/// What the control plane of a cluster takes that runs the database in pods.
+const CONTROL_MEMORY_BYTES: u64 = 700 << 20;
+/// What the cluster's own processes take on each node.
+const CLUSTER_NODE_MEMORY_BYTES: u64 = 120 << 20;
 /// What each client takes, at both ends.
 const CLIENT_MEMORY_BYTES: u64 = 3 << 20;
 
@@ -34,6 +38,10 @@ pub fn needs(scenario: &Scenario) -> Needs {
     let nodes = database.nodes.len() as u64;
     let copies = database.storage.as_ref().map_or(1, |storage| u64::from(storage.replicas.max(1)));
     let volume = if database.engine.is_database() { NODE_VOLUME_BYTES } else { BARE_NODE_BYTES };
+    let of_cluster = match database.on {
+        RunsOn::Nodes => 0,
+        RunsOn::Kubernetes(_) => CONTROL_MEMORY_BYTES + CLUSTER_NODE_MEMORY_BYTES * nodes,
+    };
     let memory = node_memory_bytes(database.engine);
     let loaded = scenario.loads.iter().map(|load| {
         let workload = workload::configured(&load.workload, &load.options);
@@ -47,6 +55,7 @@ pub fn needs(scenario: &Scenario) -> Needs {
         disk_bytes: per_volume.saturating_mul(nodes * copies).saturating_add(RECORDS_BYTES),
         memory_bytes: memory
             .saturating_mul(nodes)
+            .saturating_add(of_cluster)
             .saturating_add(CLIENT_MEMORY_BYTES * clients)
             .saturating_add(LAB_MEMORY_BYTES),
     }

@@ -4,6 +4,7 @@
 //! removes everything.
 
 mod attaching;
+mod containers;
 mod facts;
 mod volumes;
 
@@ -33,6 +34,7 @@ use storage::HostDisks;
 use storage::MirroredDisk;
 use storage::{Canary, VolumeKind};
 
+pub use self::containers::Containers;
 pub use self::volumes::VolumeContent;
 use crate::fabric_rules::policy_for_fabric;
 use crate::folders::{FolderError, Folders};
@@ -188,6 +190,8 @@ pub struct Datacentre {
     pub disks: HostDisks,
     /// Where loads stand, by the path of the place.
     pub client_places: BTreeMap<String, ClientPlace>,
+    /// The node that controls the cluster which runs containers on the VMs, where there is one. It is on no host of the site.
+    pub control: Option<Arc<Vm>>,
     /// The network.
     pub fabric: Arc<Fabric>,
     kernel_path: KernelPath,
@@ -225,6 +229,8 @@ pub struct BuildSettings<'a> {
     pub volumes: scenario::Volumes,
     /// What is on them.
     pub content: VolumeContent,
+    /// What makes the VMs nodes of a cluster that runs containers, where they are.
+    pub containers: Option<Containers>,
     /// Where chance begins, the network's and that of torn writes.
     pub seed: u64,
     /// Lies planted by a test; empty in every honest run.
@@ -269,8 +275,14 @@ impl Datacentre {
         let names: Vec<String> = hosts.iter().map(Host::name).collect();
         let disks = HostDisks::new(&names, scenario.site.disks, settings.folders.volume_of("probes")?);
         let (vms, hosts) = (PerNode::default(), hosts.into());
-        let mut datacentre = Datacentre { vms, hosts, disks, client_places, fabric, kernel_path, planted };
-        datacentre.vms = datacentre.make_vms(scenario, settings, family)?;
+        let mut datacentre =
+            Datacentre { vms, hosts, disks, client_places, control: None, fabric, kernel_path, planted };
+        let names = containers::node_names(scenario, settings, family)?;
+        datacentre.vms = datacentre.make_vms(scenario, settings, (family, &names))?;
+        if let Some(containers) = &settings.containers {
+            datacentre.control =
+                Some(Arc::new(datacentre.make_control(containers, settings, (family, names))?));
+        }
         Ok(datacentre)
     }
 
@@ -278,12 +290,8 @@ impl Datacentre {
         &self,
         scenario: &scenario::Scenario,
         settings: &BuildSettings<'_>,
-        family: Family,
+        (family, names): (Family, &BTreeMap<String, Vec<IpAddr>>),
     ) -> Result<PerNode<Arc<Vm>>, DatacentreError> {
-        let mut names = BTreeMap::new();
-        for node in scenario.database.nodes.ids() {
-            names.insert(node.to_string(), addresses(2, node.index())?.all(family));
-        }
         let mut vms = Vec::new();
         for node in scenario.database.nodes.ids() {
             let name = node.to_string();
@@ -300,7 +308,11 @@ impl Datacentre {
             let share = settings.cpu_groups.clone().map(|groups| CpuShare { groups, cpus });
             let memory = settings.memory_groups.as_ref();
             let entrances = [
-                share.as_ref().and_then(|share| share.entrance(&name)),
+                // The processes of one that runs containers are in groups of its own.
+                share
+                    .as_ref()
+                    .filter(|_| settings.containers.is_none())
+                    .and_then(|share| share.entrance(&name)),
                 // A node that is in none cannot be pressed, which its receipt says.
                 memory.and_then(|groups| groups.entrance(&name).ok().flatten()),
             ];
@@ -334,7 +346,9 @@ impl Datacentre {
             );
             let leaves_process = settings.planted.contains(&Lie::ProcessLeft);
             let shares = Shares { cpu: share, memory: settings.memory_groups.clone() };
-            let vm = Vm::make(network, set_up, (shares, clock), (volume, canary), leaves_process)?;
+            let containers = settings.containers.as_ref();
+            let whole = containers.map(|containers| containers.of(node, settings)).transpose()?.flatten();
+            let vm = Vm::make(network, set_up, (shares, clock, whole), (volume, canary), leaves_process)?;
             vms.push(Arc::new(vm));
         }
         Ok(vms.into())
@@ -357,7 +371,7 @@ impl Datacentre {
         settings: &BuildSettings<'_>,
     ) -> Result<(), DatacentreError> {
         let nodes: Vec<Arc<dyn Node>> = self.vms.iter().map(|vm| vm.clone() as Arc<dyn Node>).collect();
-        for vm in &self.vms {
+        for vm in self.vms.iter().chain(&self.control) {
             vm.let_in(engine.shell_environment(Some(vm.as_ref()), &nodes))?;
         }
         let environment = engine.shell_environment(None, &nodes);

@@ -32,7 +32,7 @@ mod vm;
 mod volume_watch;
 
 pub use datacentre::{
-    BuildSettings, ClientPlace, Datacentre, DatacentreError, Host, PowerOff, VolumeContent,
+    BuildSettings, ClientPlace, Containers, Datacentre, DatacentreError, Host, PowerOff, VolumeContent,
 };
 pub use fabric_rules::for_fabric;
 pub use folders::{FolderError, Folders};

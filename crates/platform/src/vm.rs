@@ -12,6 +12,7 @@ mod moving;
 mod processes;
 mod shares;
 mod way_in;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,6 +42,7 @@ use self::holds::VmLimits;
 pub use self::joining::Network;
 pub use self::moving::Standstill;
 pub use self::shares::{CpuShare, Shares};
+pub use self::whole::Whole;
 
 /// What can go wrong with a VM's power.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +109,7 @@ pub enum VmError {
         /// What of the way in for shells could not be made.
         source: EntranceError,
     },
-    /// Its CPU limit could not be set.
+    /// Its CPU limit could not be set, or it has no control groups for containers.
     #[error("node {node}: {source}")]
     Limit {
         /// The node.
@@ -151,6 +153,8 @@ pub struct Vm {
     volume: NodeVolume,
     clock: Option<Arc<NodeClock>>,
     canary: Canary,
+    /// Where it runs containers.
+    whole: Option<Whole>,
     /// A lie that tests plant: a process outlives its power-off.
     leaves_process: bool,
     state: Mutex<State>,
@@ -165,7 +169,7 @@ impl Vm {
     pub fn make(
         network: Network,
         set_up: NodeSetUp,
-        (shares, clock): (Shares, Option<Arc<NodeClock>>),
+        (shares, clock, whole): (Shares, Option<Arc<NodeClock>>, Option<Whole>),
         (volume, canary): (NodeVolume, Canary),
         leaves_process: bool,
     ) -> Result<Vm, VmError> {
@@ -181,7 +185,7 @@ impl Vm {
         }
         let (name, state) = (set_up.name.clone(), Mutex::default());
         let held = VmLimits::default();
-        Ok(Vm { name, network, set_up, shares, held, volume, clock, canary, leaves_process, state })
+        Ok(Vm { name, network, set_up, shares, held, volume, clock, canary, whole, leaves_process, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -241,12 +245,15 @@ impl Vm {
         &self,
         (host, may_force): (HostId, bool),
     ) -> Result<(lab::Node, OwnedFd, Option<Mount>), VmError> {
-        let plan = lab::BootPlan {
-            name: self.name.clone(),
-            addresses: self.network.addresses,
-            set_up: self.set_up.clone(),
-            clock: self.clock.clone(),
-        };
+        let mut set_up = self.set_up.clone();
+        if let Some(whole) = &self.whole {
+            let number = self.state().boots + 1;
+            let machine = whole.of_boot(&self.name, number, self.address());
+            set_up.whole_machine =
+                Some(machine.map_err(|source| VmError::Limit { node: self.name.clone(), source })?);
+        }
+        let (name, addresses, clock) = (self.name.clone(), self.network.addresses, self.clock.clone());
+        let plan = lab::BootPlan { name, addresses, set_up, clock };
         let prepared = match &self.volume {
             NodeVolume::Directory => {
                 let (node, tun) = lab::Node::boot(&plan)?;

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use history::{KubernetesFacts, NodeId, PodFacts, PodVolumeFacts};
 use kubernetes::{Kubectl, Pod, Volume, members};
-use scenario::{Kubernetes, RoleLabel};
+use scenario::RoleLabel;
 
 use crate::error::PodsError;
 
 /// Asks the cluster.
 pub(crate) fn ask(
     kubectl: &Kubectl,
-    kubernetes: &Kubernetes,
+    (container, role): (Option<&str>, Option<&RoleLabel>),
     names: &[String],
 ) -> Result<KubernetesFacts, PodsError> {
     let versions = kubectl.version()?;
@@ -26,11 +26,11 @@ pub(crate) fn ask(
             not_asked.push(format!("volumes of {}: {error}", pod.name));
             Vec::new()
         });
-        let pod = pod.of_container(kubernetes.container.as_deref());
+        let pod = pod.of_container(container);
         let zone = pod.node.as_ref().and_then(|node| zones.get(node).cloned());
         known.push(PodFacts {
             name: NodeId::new(number).to_string(),
-            role: kubernetes.role.as_ref().and_then(|role| role_of(&pod, role)),
+            role: role.and_then(|role| role_of(&pod, role)),
             zone,
             restarts: pod.restarts,
             volumes: volumes.into_iter().map(volume_facts).collect(),
@@ -39,7 +39,7 @@ pub(crate) fn ask(
             node: pod.node,
         });
     }
-    let (namespace, context) = (kubernetes.namespace.clone(), kubectl.context.clone());
+    let (namespace, context) = (kubectl.namespace.clone(), kubectl.context.clone());
     Ok(KubernetesFacts { versions, namespace, context, pods: known, not_asked })
 }
 

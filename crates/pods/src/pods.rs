@@ -62,13 +62,25 @@ impl Pods {
     pub fn open(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<Pods, PodsError> {
         let kubectl = held(kubectl(kubernetes))?;
         let names: PerNode<String> = cluster.members.iter().map(|member| member.name.clone()).collect();
-        let facts = facts::ask(&kubectl, kubernetes, &names)?;
+        let said = (kubernetes.container.as_deref(), kubernetes.role.as_ref());
+        let facts = facts::ask(&kubectl, said, &names)?;
         let mut ways = Ways::new();
         for name in &names {
             ways.insert(name.clone(), Forward::open(&kubectl, name, kubernetes.port, WAY_WITHIN)?);
         }
         let container = kubernetes.container.clone();
         Ok(Pods { kubectl, container, names, facts, ways: Arc::new(ways) })
+    }
+
+    /// Those of a cluster on nodes of a lab, which clients reach without ways. Whoever asks, or watches
+    /// them, stands where kubectl reaches the cluster.
+    ///
+    /// # Errors
+    /// When the cluster does not answer, or a pod is not there.
+    pub fn of_a_lab(kubectl: Kubectl, container: &str, names: PerNode<String>) -> Result<Pods, PodsError> {
+        let facts = facts::ask(&kubectl, (Some(container), None), &names)?;
+        let (container, ways) = (Some(container.to_owned()), Arc::default());
+        Ok(Pods { kubectl, container, names, facts, ways })
     }
 
     /// Where a member's pod is reached on this machine.

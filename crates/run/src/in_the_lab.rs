@@ -3,21 +3,24 @@
 //! Owns what of them a run begins and ends, in which order. What they do is their own business.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use capabilities::Leadership;
 use engine::Engine;
 use faulting::{Faulting, Upgrade};
 use faults::{FaultRecord, Planted};
 use history::{EventSink, FaultId};
+use lab::attachment::{self, AttachmentError};
 use load::{LoadCpu, LoadHandle, OnThread};
 use platform::{Datacentre, LeaderWatch, Platform, VolumeWatch};
+use pods::{Pods, Watching};
 use results::LinkResult;
 use scenario::Fault;
 use watch::captures::Captures;
 use watch::{HostWatch, LinkWatch, Usage, Vigil, Watch, Watched};
 
 use crate::chronicle::Chronicle;
+use crate::directory::RunDirectory;
 use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway};
 
 /// How long the platform may take to finish what it has begun when the schedule is over.
@@ -31,6 +34,8 @@ pub struct Lab {
     pub datacentre: Arc<Datacentre>,
     /// The engine of its database.
     pub engine: Arc<dyn Engine>,
+    /// The pods that it is in, where it is in any.
+    pub(crate) pods: Option<Arc<Pods>>,
     /// Wall seconds from the first namespace to the first quorum write.
     pub boot_s: f64,
     /// Whether the database was not made but started again from a snapshot.
@@ -97,7 +102,11 @@ impl Target for Lab {
         if let Some(upgrade) = self.upgrade.clone() {
             faulting.can_upgrade(upgrade);
         }
+        let watching =
+            self.pods.as_ref().map(|pods| self.watch(pods, (run.directory, run.zero))).transpose()?;
         Ok(Box::new(LabRun {
+            watching: self.pods.clone().zip(watching),
+            records: Vec::new(),
             faulting: Some(faulting),
             platform,
             vigil: Some(vigil),
@@ -114,8 +123,28 @@ impl Target for Lab {
     }
 }
 
+impl Lab {
+    /// Watches the database's pods from where their cluster is controlled.
+    fn watch(
+        &self,
+        pods: &Pods,
+        (directory, zero): (&RunDirectory, Instant),
+    ) -> Result<Watching, TargetError> {
+        let namespace = self.datacentre.control.as_ref().and_then(|control| control.namespace());
+        let namespace = namespace.ok_or(TargetError::NoControl)?;
+        attachment::on_own_thread(|| {
+            attachment::enter(&namespace).map_err(AttachmentError::Namespace)?;
+            Ok(pods.watch(directory.path(), zero)?)
+        })?
+    }
+}
+
 /// A run in the lab.
 struct LabRun {
+    /// The database's pods and what is seen of them, where it is in any.
+    watching: Option<(Arc<Pods>, Watching)>,
+    /// What is known of each fault, once nothing is under way.
+    records: Vec<FaultRecord>,
     /// None once its records have been taken.
     faulting: Option<Faulting>,
     platform: Arc<Platform>,
@@ -185,6 +214,7 @@ impl Underway for LabRun {
         }
         let records = self.faulting.take().map(|mut faulting| faulting.records()).unwrap_or_default();
         self.captures.finish(self.chronicle.as_ref());
+        self.records.clone_from(&records);
         records
     }
 
@@ -192,12 +222,16 @@ impl Underway for LabRun {
         let volumes = self.volumes.finish();
         // Also of nodes that were booted for their marks alone, and of boots that failed.
         self.platform.tell_failed_rollbacks();
+        let recoveries = self.watching.map(|(pods, watching)| {
+            let seen = watching.finish(self.chronicle.as_ref());
+            pods.recoveries(&seen, &self.records)
+        });
         Found {
+            recoveries: recoveries.unwrap_or_default(),
             watched: self.watched,
             links: self.carried,
             memory_bytes_max: self.memory_bytes_max,
             volumes,
-            ..Found::default()
         }
     }
 }

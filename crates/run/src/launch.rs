@@ -18,7 +18,7 @@ use scenario_files::{check_commands, check_workloads, permit, plan};
 use watch::captures;
 
 pub use self::error::LaunchError;
-use self::installing::{driver, installation, upgrade};
+use self::installing::{cluster, driver, installation, upgrade};
 pub use self::options::{Ended, Message, Options, Placement, Show};
 use self::relay::{Relayed, conclude, relay};
 use crate::directory::RunDirectory;
@@ -171,6 +171,7 @@ fn start(
         installation: programs.installation,
         upgrade: programs.upgrade,
         driver: programs.driver,
+        cluster_programs: programs.cluster,
         machine: paper::facts_of_this_host(),
         prevent_faults: options.prevent_faults,
         planted: options.planted.clone(),
@@ -235,6 +236,7 @@ struct ProgramsOfALab {
     installation: InstallationOrders,
     upgrade: Option<InstallationOrders>,
     driver: Option<PathBuf>,
+    cluster: Option<PathBuf>,
 }
 
 /// Whether a lab can be had, and what it needs from outside: the database's programs, and the driver of the program that speaks
@@ -259,7 +261,8 @@ fn check_lab(
     }
     let installation = installation(scenario, show)?;
     let upgrade = upgrade(scenario, &installation, show)?;
-    Ok(ProgramsOfALab { installation, upgrade, driver: driver(scenario, show)? })
+    let (driver, cluster) = (driver(scenario, show)?, cluster(scenario, show)?);
+    Ok(ProgramsOfALab { installation, upgrade, driver, cluster })
 }
 
 /// A seed nobody chose. Printed and kept, so that the run can be repeated. Within 53 bits, so that every JSON reader

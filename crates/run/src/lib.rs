@@ -30,6 +30,7 @@ pub use directory::{DirectoryError, RunDirectory};
 pub use kept_lab::{KeptLab, NotKept, may_be_kept};
 pub use launch::{Ended, LaunchError, Message, Options, Placement, Show, boot_to_keep, launch, launch_on};
 pub use orders::{LoadPulse, News, Pulse};
+pub use preparation::timing as cluster_timing;
 pub use series::{Series, SeriesError, Turn};
 pub use standalone::{Standalone, StandaloneEnd, StandaloneError, StandaloneNews, run_alone};
 pub use supervise::{supervise, supervise_outside};

@@ -7,7 +7,7 @@ use engine::System;
 use faults::Planted;
 use history::{Event, Verdict};
 use lab::MACHINE_FOLDERS;
-use lab::protocol::{ShownPrograms, WholeSystem};
+use lab::protocol::{CLUSTER, ShownPrograms, WholeSystem};
 use serde::{Deserialize, Serialize};
 
 /// Everything the supervisor needs, sent as its first line.
@@ -31,6 +31,9 @@ pub struct Orders {
     /// The programs that nodes are upgraded to, where the schedule does that.
     #[serde(default)]
     pub upgrade: Option<InstallationOrders>,
+    /// The folder of the programs of a cluster that runs the database in pods, where one does.
+    #[serde(default)]
+    pub cluster_programs: Option<PathBuf>,
     /// The folder of the client program's driver, where one was installed.
     #[serde(default)]
     pub driver: Option<PathBuf>,
@@ -59,7 +62,13 @@ impl Orders {
     #[must_use]
     pub fn shown_to_nodes(&self) -> Vec<ShownPrograms> {
         let both = [Some(&self.installation), self.upgrade.as_ref()];
-        both.into_iter().filter_map(|programs| programs?.shown_to_nodes()).collect()
+        let cluster = self.cluster_programs.iter();
+        let cluster = cluster.map(|folder| ShownPrograms {
+            outside: folder.clone(),
+            inside: PathBuf::from(CLUSTER),
+            system: None,
+        });
+        both.into_iter().filter_map(|programs| programs?.shown_to_nodes()).chain(cluster).collect()
     }
 }
 

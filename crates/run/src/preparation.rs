@@ -1,6 +1,7 @@
 //! Everything between the orders and the first load: the scenario read again, the datacentre built, the database
 //! made, the tables loaded.
 
+mod containers;
 mod error;
 mod facts;
 mod opening;
@@ -18,14 +19,16 @@ use nix::sys::resource::{Resource, getrlimit};
 use paper::RequestedNetwork;
 use paper::network::{LinkRates, policy};
 use platform::{BuildSettings, Datacentre, DatacentreError, VolumeContent, room};
+use pods::Pods;
 use scenario::{Need, Scenario};
 use watch::Usage;
 use watch::captures::{self, Captures};
 
+pub use self::containers::timing;
 pub use self::error::PreparationError;
 use self::facts::facts;
 pub(crate) use self::facts::{facts_of_load, planned};
-pub(crate) use self::opening::{open_engine, upgrade};
+pub(crate) use self::opening::upgrade;
 use self::shares::{cpu_groups, limited_by, memory_groups, precedence, volumes};
 use crate::chronicle::Chronicle;
 use crate::client_programs;
@@ -51,7 +54,7 @@ pub fn prepare(
     users_mapped: bool,
     chronicle: &Chronicle,
 ) -> Result<Prepared, PreparationError> {
-    let Up { datacentre, engine, captures, facts, plans, boot_s, volumes_fell_back, .. } =
+    let Up { datacentre, engine, pods, captures, facts, plans, boot_s, volumes_fell_back, .. } =
         bring_up(scenario, orders, users_mapped, chronicle)?;
     datacentre.take_volumes_as_durable();
     datacentre.hold_to_rates(&scenario.site)?;
@@ -67,6 +70,7 @@ pub fn prepare(
         captures,
         datacentre,
         engine,
+        pods,
         boot_s,
         from_snapshot: orders.volumes == VolumeOrders::Return,
         links,
@@ -101,6 +105,7 @@ struct Up {
     nodes: Vec<Arc<dyn Node>>,
     datacentre: Datacentre,
     engine: Arc<dyn Engine>,
+    pods: Option<Arc<Pods>>,
     facts: RunFacts,
     plans: Vec<LoadPlan>,
     boot_s: f64,
@@ -126,25 +131,28 @@ fn bring_up(
         let names: Vec<String> = scenario.database.nodes.ids().map(|node| node.to_string()).collect();
         directory.node_folders().leave_volumes_and_snapshots(&names).map_err(DatacentreError::from)?;
     }
-    let engine = open_engine(scenario, orders)?;
+    let on_nodes = containers::engine_on_nodes(scenario, orders)?;
     let settings = BuildSettings {
         folders: directory.node_folders(),
         users_mapped,
         programs: orders.shown_to_nodes(),
-        follows_links: engine.follows_links(),
+        // Containers have links wherever their pods are.
+        follows_links: on_nodes.as_ref().is_none_or(|engine| engine.follows_links()),
         cpu_groups: cpu_groups.clone(),
         memory_groups: memory_groups(scenario, orders, cpu_groups.as_deref(), chronicle),
         clocks: room::needs(scenario, Need::Clocks),
         volumes,
         content: if is_return { VolumeContent::AtSnapshot } else { VolumeContent::Empty },
+        containers: containers::containers(scenario, orders)?,
         seed: orders.seed,
         planted: &orders.planted,
     };
     let datacentre = Datacentre::build(scenario, &settings)?;
+    let (engine, in_cluster) = containers::opened(on_nodes, scenario, orders, &datacentre)?;
     let captures = captures::begin(&orders.captures, scenario, &datacentre.fabric, directory.path())?;
     datacentre.let_people_in(engine.as_ref(), &settings)?;
     let limited = limited_by(cpu_groups.as_deref(), scenario);
-    let facts = facts(
+    let mut facts = facts(
         scenario,
         orders,
         engine.as_ref(),
@@ -152,20 +160,16 @@ fn bring_up(
         (&limited, precedence(cpu_groups.as_deref()), volumes),
     )?;
     chronicle.say(EventKind::RunStarted { facts: Box::new(facts.clone()) });
-    for (vm, host) in scenario.database.nodes.numbered() {
-        datacentre.power_on_vm(vm, *host, false)?;
-    }
-    let (hosts, count) = (datacentre.hosts.len(), datacentre.vms.len());
-    let in_words = |count: usize, one: &str, many: &str| report::counted(count as u64, one, many);
-    let (hosts, nodes) = (in_words(hosts, "host", "hosts"), in_words(count, "node", "nodes"));
-    chronicle.progress(format!("{hosts} and {nodes} are up"));
+    power_on(&datacentre, scenario, chronicle)?;
     let nodes: Vec<Arc<dyn Node>> = datacentre.vms.iter().map(|vm| vm.clone() as Arc<dyn Node>).collect();
     let cluster = if is_return { engine.resume(&nodes)? } else { engine.bootstrap(&nodes)? };
     let boot_s = began.elapsed().as_secs_f64();
+    let pods = containers::pods(in_cluster.as_deref(), orders, (&datacentre, &settings.folders))?;
+    facts.kubernetes = pods.as_ref().map(|pods| pods.facts().clone());
     let cpu_seconds = Usage::now(&datacentre, &[], LoadCpu::default()).by_part();
     chronicle.say(EventKind::LabUp { boot_s, cpu_seconds, from_snapshot: is_return });
     chronicle.progress(match scenario.database.engine.understands {
-        Understands::Volume(_) => format!("{count} volumes are ready, without a database"),
+        Understands::Volume(_) => format!("{} volumes are ready, without a database", nodes.len()),
         _ => format!("{} {}: {}", engine.name(), engine.version(), roles(&cluster)),
     });
     let program =
@@ -175,7 +179,24 @@ fn bring_up(
     for (plan, load) in plans.iter().zip(&scenario.loads).filter(|_| !is_return) {
         load_tables(plan, enter_place(&datacentre, load)?, chronicle)?;
     }
-    Ok(Up { captures, nodes, datacentre, engine, facts, plans, boot_s, volumes_fell_back })
+    Ok(Up { captures, nodes, datacentre, engine, pods, facts, plans, boot_s, volumes_fell_back })
+}
+
+/// Gives all nodes their power.
+fn power_on(
+    datacentre: &Datacentre,
+    scenario: &Scenario,
+    chronicle: &Chronicle,
+) -> Result<(), DatacentreError> {
+    datacentre.power_on_control()?;
+    for (vm, host) in scenario.database.nodes.numbered() {
+        datacentre.power_on_vm(vm, *host, false)?;
+    }
+    let in_words = |count: usize, one: &str, many: &str| report::counted(count as u64, one, many);
+    let hosts = in_words(datacentre.hosts.len(), "host", "hosts");
+    let nodes = in_words(datacentre.vms.len(), "node", "nodes");
+    chronicle.progress(format!("{hosts} and {nodes} are up"));
+    Ok(())
 }
 
 /// Makes what a load begins with, and tells how far it is.

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use faults::FaultRecord;
 use history::{FaultId, NodeId, RecoveryStep};
+use lab::attachment::AttachmentError;
 use load::{Batch, Clock, LoadCpu, LoadHandle, LoadPlan, OnThread};
 use pods::PodsError;
 use results::LinkResult;
@@ -41,6 +42,12 @@ pub enum TargetError {
     /// What pods do.
     #[error(transparent)]
     Pods(#[from] PodsError),
+    /// Nobody can enter the network of their control plane.
+    #[error("cluster: {0}")]
+    Attachment(#[from] AttachmentError),
+    /// Their control plane is not there.
+    #[error("cluster: the node of its control plane has no power")]
+    NoControl,
 }
 
 /// A place where a database runs and faults can be made.

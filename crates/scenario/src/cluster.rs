@@ -15,8 +15,8 @@ use crate::pods;
 use crate::quoted::quoted;
 use crate::rejection::{Findings, Spanned};
 use crate::resolved::{
-    Agent, AgentLost, Cluster, Database, Failover, Host, Kubernetes, Member, MemberReach, Site, Synchronous,
-    VmPlatform, Volumes,
+    Agent, AgentLost, Cluster, Database, Failover, Host, Kubernetes, Member, MemberReach, RunsOn, Site,
+    Synchronous, VmPlatform, Volumes,
 };
 use crate::site::check_reserved;
 use crate::tree::Node;
@@ -260,6 +260,7 @@ impl ClusterDocument {
         let database = Database {
             engine: self.engine,
             release: None,
+            on: RunsOn::Nodes,
             nodes: site.hosts.ids().collect(),
             synchronous: Synchronous::Off,
             copies: u32::try_from(count).unwrap_or(u32::MAX),

@@ -20,8 +20,10 @@ use crate::quoted::quoted;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::release::{self, Release};
 use crate::resolved::{
-    Database, Failover, Host, Level, Place, Site, StorageClass, Synchronous, VmPlatform, Volumes,
+    Database, Failover, Host, IpVersion, Level, Place, RunsOn, Site, StorageClass, Synchronous, VmPlatform,
+    Volumes,
 };
+use crate::runs_on::{self, Beside};
 use crate::settings;
 use crate::storage::{self, StorageContext, StorageDocument};
 use crate::tree::{Node, Value};
@@ -45,7 +47,9 @@ pub(crate) struct DatabaseDocument {
     failover_at: Option<Spot>,
     settings: BTreeMap<String, String>,
     session_limit_at: Option<Spot>,
+    on: Option<Spanned<RunsOn>>,
     cpus: Option<f64>,
+    cpus_at: Option<Spot>,
     volumes: Volumes,
     storage: Option<StorageDocument>,
     platform: Option<PlatformDocument>,
@@ -76,6 +80,8 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
     let settings = record.get("settings").and_then(|node| settings::decode(node, engine, decoder));
     let session_limit_at =
         record.get("settings").and_then(|node| settings::value_at(node, engine?.session_limit?.setting));
+    let on = record.get("on").and_then(|node| runs_on::decode(node, decoder));
+    let cpus_at = record.get("cpus").map(|node| node.at);
     let cpus = record.get("cpus").and_then(|node| decode_cpus(node, decoder));
     let volumes = record.get("volumes").and_then(|node| decoder.word(node, "kind of volume", VOLUMES));
     let storage = record.get("storage").and_then(|node| storage::decode(node, decoder));
@@ -102,7 +108,9 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
         failover_at: failover.map(|failover| failover.at),
         settings: settings.unwrap_or_default(),
         session_limit_at,
+        on,
         cpus,
+        cpus_at,
         volumes: match volumes.map(|volumes| volumes.value) {
             Some("torn") => Volumes::Torn,
             Some("directory") => Volumes::Directory,
@@ -252,6 +260,7 @@ impl DatabaseDocument {
         self,
         hosts: &PerHost<Host>,
         (places, classes): (&Places, &BTreeMap<String, StorageClass>),
+        ip: IpVersion,
         findings: &mut Findings,
     ) -> Option<Database> {
         let count = match &self.nodes.value {
@@ -259,6 +268,11 @@ impl DatabaseDocument {
             NodesDocument::Places(places) => places.len() as u64,
         };
         self.check_leadership(findings);
+        if let Some(on) = &self.on {
+            let (engine, failover) = (self.engine, (self.failover, self.failover_at));
+            let nodes = usize::try_from(count).unwrap_or(usize::MAX);
+            runs_on::check(on, &Beside { engine, failover, cpus_at: self.cpus_at, nodes, ip }, findings);
+        }
         self.check_standbys(count.saturating_sub(1), findings);
         let copies = self.copies_of(count, findings);
         let synchronous = self.synchronous_of(count, findings);
@@ -290,6 +304,7 @@ impl DatabaseDocument {
         Some(Database {
             engine: self.engine,
             release: self.release,
+            on: self.on.map(|on| on.value).unwrap_or_default(),
             nodes,
             synchronous,
             copies,
@@ -486,6 +501,7 @@ pub(crate) fn write(text: &mut String, database: &Database, site: &Site) {
         Some(Release::Version(version)) => line(text, 2, &format!("version: {}", quoted(version))),
         None => {}
     }
+    runs_on::written(database.on).iter().for_each(|on| line(text, 2, on));
     line(text, 2, "nodes:");
     for host in database.nodes.iter().filter_map(|host| site.hosts.get(*host)) {
         line(text, 4, &format!("- {}", quoted(&host.path().join("/"))));

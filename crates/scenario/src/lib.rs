@@ -35,6 +35,7 @@ mod quoted;
 mod release;
 mod repeated;
 pub mod resolved;
+mod runs_on;
 mod scenario;
 mod schedule;
 mod settings;
@@ -53,10 +54,10 @@ pub use release::Release;
 pub use resolved::{
     Acknowledge, Agent, AgentLost, Apart, Arrival, ClockCorrection, Cluster, Comparison, Conditions,
     Consistency, ConsistencyLevel, Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation,
-    Failover, Host, IpVersion, IsolationResponse, Jitter, Kubernetes, Level, Link, Load, Member, MemberReach,
-    Memory, NetworkPath, Pace, Place, PodAgents, Promotion, Queue, Ramp, Reads, Reproduces, RoleLabel, Site,
-    Storage, StorageClass, Sweep, Synchronous, ThinkTime, TimeService, Timestamps, VmPlatform, Volumes,
-    Within,
+    Failover, Host, IpVersion, IsolationResponse, Jitter, Kubernetes, KubernetesTimes, Level, Link, Load,
+    Member, MemberReach, Memory, NetworkPath, Pace, Place, PodAgents, Promotion, Queue, Ramp, Reads,
+    Reproduces, RoleLabel, RunsOn, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime, TimeService,
+    Timestamps, VmPlatform, Volumes, Within,
 };
 pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;

@@ -358,7 +358,7 @@ fn made(
     let edges = site.edges(&places, &hosts, findings);
     let engine = database.engine();
     let session_limit_at = database.session_limit_at();
-    let database = database.resolve(&hosts, (&places, &site.storage_classes), findings);
+    let database = database.resolve(&hosts, (&places, &site.storage_classes), site.ip, findings);
     disks::refuse_without_disks(site.sync_at, are_on_disks(database.as_ref()), findings);
     let nodes = database.as_ref().map_or(0, |database| database.nodes.len());
     site::refuse_too_many_places(site.path.as_ref(), hosts.len() + nodes, findings);
@@ -388,6 +388,7 @@ impl Document {
             disks: site.disks,
             volumes_on_disks: are_on_disks(database.as_ref()),
             engine,
+            on: database.as_ref().map(|database| database.on).unwrap_or_default(),
             network: Network { links: &site.links, edges: &site.edges },
             cluster: cluster.as_ref(),
         };

@@ -176,7 +176,6 @@ impl Reader<'_> {
         let environment = self.values(&record, "environment", Context::Machine);
         let processes = record.get("processes").and_then(|node| self.processes(node));
         let roles = record.get("roles").and_then(|node| self.roles(node));
-        // Where that is misspelt nothing else is said of it.
         let leads = roles.as_ref().is_none_or(Option::is_some);
         let hand_over = record.get("hand-over").map(|node| self.hand_over(node));
         let (once_ready, bootstrap) = self.once_ready_and_bootstrap(&record);
@@ -230,6 +229,7 @@ impl Reader<'_> {
             keeps_real_time_order: claims.in_real_time,
             reads_from_replicas: claims.replica_reads && client.protocol.has_readable_standbys(),
             answers_for_itself: claims.replica_reads,
+            runs_in_pods: false,
             settings: settings?,
             session_limit: None,
             file: Some(Box::leak(Box::new(file))),

@@ -60,11 +60,7 @@ impl Postgres {
         self.admin.query_within(leader, EMPTY_WRITE, JOIN_PATIENCE)?;
         steps.done("first write acknowledged");
 
-        Ok(Cluster {
-            leader: Some(leader.name().to_owned()),
-            followers: standbys.iter().map(|standby| standby.name().to_owned()).collect(),
-            steps: steps.taken,
-        })
+        Ok(steps.cluster(leader, standbys))
     }
 
     /// Remembers the nodes and their roles; refuses what could not work.
@@ -208,5 +204,14 @@ impl Steps {
         let now = Instant::now();
         self.taken.push((what.to_owned(), now.duration_since(self.last).as_secs_f64()));
         self.last = now;
+    }
+
+    /// The cluster that they have made.
+    pub(super) fn cluster(self, leader: &dyn Node, standbys: &[Arc<dyn Node>]) -> Cluster {
+        Cluster {
+            leader: Some(leader.name().to_owned()),
+            followers: standbys.iter().map(|standby| standby.name().to_owned()).collect(),
+            steps: self.taken,
+        }
     }
 }

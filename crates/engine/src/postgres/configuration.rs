@@ -99,6 +99,8 @@ const OWNED: &[&str] = &[
 pub struct Upstream {
     /// The leader's address.
     pub address: IpAddr,
+    /// Whether the leader has a slot for it.
+    pub has_slot: bool,
 }
 
 /// One node's place in the cluster, as far as its configuration tells it.
@@ -210,7 +212,9 @@ pub fn text(configuration: &Configuration, placement: &Placement<'_>) -> String 
     if let Some(upstream) = &placement.upstream {
         let connection = connection_string(placement.name, upstream.address, configuration.port);
         put("primary_conninfo", &connection, "the leader");
-        put("primary_slot_name", placement.name, "the leader keeps the log for a standby that is away");
+        if upstream.has_slot {
+            put("primary_slot_name", placement.name, "the leader keeps the log for a standby that is away");
+        }
     }
     let sessions = configuration.max_connections.to_string();
     put(
@@ -272,7 +276,7 @@ mod tests {
         leads: bool,
         expected: &[(&str, Option<&str>)],
     ) {
-        let upstream = (!leads).then(|| Upstream { address: IpAddr::from([10, 0, 0, 1]) });
+        let upstream = (!leads).then(|| Upstream { address: IpAddr::from([10, 0, 0, 1]), has_slot: true });
         let placement = Placement {
             name: "n2",
             addresses: vec![IpAddr::from([10, 0, 0, 2]), IpAddr::from([0xfd00, 0, 0, 0, 0x10, 0, 0, 2])],

@@ -9,6 +9,7 @@ mod find;
 mod install;
 mod killed;
 mod lsn;
+mod pods;
 mod process;
 mod promote;
 mod rejoin;
@@ -25,6 +26,7 @@ pub use admin::{AdminQuery, SocketAdmin};
 pub use find::{describe, find};
 pub use install::{install_into, install_version};
 pub use lsn::{Lsn, NotAnLsn};
+pub use pods::TcpAdmin;
 
 use crate::Killed;
 use crate::installation::numbers;
@@ -172,7 +174,8 @@ impl Postgres {
                 Some(leader) => {
                     let address = state.members.get(leader).copied();
                     let stranger = || EngineError::Stranger { node: leader.clone() };
-                    Some(configuration::Upstream { address: address.ok_or_else(stranger)? })
+                    let address = address.ok_or_else(stranger)?;
+                    Some(configuration::Upstream { address, has_slot: true })
                 }
             };
             // A standby's own figure takes effect should it be promoted; then it counts who is present.

@@ -66,6 +66,8 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     );
     say_needs(matrix.cells.iter().map(|cell| &cell.scenario));
     say_what_was_not_run(matrix.cells.iter().map(|cell| &cell.scenario));
+    let mut all = matrix.cells.iter().map(|cell| &cell.scenario);
+    all.find(|one| one.database.on.kubernetes().is_some()).into_iter().for_each(say_what_runs_in_pods);
     // What is the same on paper is said once.
     let mut said: Vec<(Vec<String>, &str)> = Vec::new();
     for cell in &matrix.cells {
@@ -101,6 +103,20 @@ fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
         free(room.disk_bytes),
         free(room.memory_bytes),
     );
+}
+
+/// Where the database's processes are not the lab's to start: what the cluster that starts them does with a silent node.
+fn say_what_runs_in_pods(scenario: &Scenario) {
+    let Some(times) = scenario.database.on.kubernetes() else { return };
+    let (version, timing) = (kubernetes_lab::pieces::KUBERNETES, run::cluster_timing(times));
+    printed!(
+        "  in pods of Kubernetes {version}, one on each node, on a volume of that node; the pod does not leave it"
+    );
+    printed!("  a silent node: {}", timing.in_words());
+    printed!("  its control plane is on a machine beside the site, which no fault strikes");
+    if !nix::unistd::geteuid().is_root() {
+        printed!("  cannot run as this user: nodes that start containers need root");
+    }
 }
 
 /// The engines whose files were written from documentation alone, each once.
@@ -206,6 +222,7 @@ fn show(path: &Path, scenario: &Scenario) {
     }
     say_needs([scenario].into_iter());
     say_what_was_not_run([scenario].into_iter());
+    say_what_runs_in_pods(scenario);
     for line in paper_text::lines(&paper::analyse(scenario)) {
         printed!("{line}");
     }

@@ -49,10 +49,36 @@ pub fn doctor() -> Result<Exit, Exit> {
             printed!("absent   {}: not found; {remedy}", engine.name);
         }
     }
+    what_runs_pods();
     what_fits();
     what_a_scenario_may_do();
     printed!("{}", if able { "a lab can run here" } else { "a lab cannot run here: see MISSING above" });
     Ok(if able { Exit::Done } else { Exit::Reported(LAB_FAILED) })
+}
+
+/// Whether nodes can be those of a Kubernetes cluster, and whether its programs are there.
+fn what_runs_pods() {
+    const WHAT: &str = "nodes in a Kubernetes cluster (`database: { on: kubernetes }`)";
+    if !nix::unistd::geteuid().is_root() {
+        return printed!(
+            "absent   {WHAT}: nodes that start containers need control groups of their own; run as root"
+        );
+    }
+    if let Err(why) = lab::NodeGroups::make(&format!("doctor-{}", std::process::id())) {
+        return printed!("absent   {WHAT}: no control groups for nodes: {why}");
+    }
+    let cache = engine::installation::cache_directory(|name| std::env::var_os(name)).ok();
+    let version = kubernetes_lab::pieces::KUBERNETES;
+    match cache.and_then(|cache| kubernetes_lab::installed(&cache)) {
+        Some(programs) => printed!("ok       {WHAT}: Kubernetes {version} in {}", programs.root().display()),
+        None => {
+            let (major, minor) = kubernetes_lab::pieces::GO;
+            printed!("absent   {WHAT}: its programs are not built yet");
+            printed!(
+                "         a run builds Kubernetes {version} once: Go {major}.{minor} or newer, about 6 minutes"
+            );
+        }
+    }
 }
 
 /// About how large a lab of each engine may be, by the rule that `check` reckons a scenario's needs by.
@@ -98,6 +124,10 @@ fn what_a_scenario_may_do() {
     };
     printed!("what a scenario can do on this machine:");
     printed!("  may      run any program and any SQL inside its nodes, {user}");
+    printed!(
+        "  may      with `on: kubernetes`, run programs as root of the lab, which is this machine's root without"
+    );
+    printed!("           its rights outside of the lab: use only what you would run as root");
     printed!("  may      read what {reader} may read in {seen}, and the database's programs");
     printed!(
         "  may      use all processors (but for `cpus`), all memory, and all room where the run directory is"

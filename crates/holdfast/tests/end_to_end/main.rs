@@ -25,6 +25,7 @@ mod kept_labs;
 mod kernel_path;
 mod keystore;
 mod kills;
+mod kubernetes;
 mod limits;
 mod loads;
 mod many_clients;

@@ -24,9 +24,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     // Against a cluster that exists: `cargo xtask try external` makes one; the test is xtask's.
     ("external-agents", "../../../../xtask/tests/xtask/trial.rs"),
     ("external-postgres", "../../../../xtask/tests/xtask/trial.rs"),
+    // Its whole matrix is twenty clusters; the test has two of them.
+    ("fr5-kubernetes", "kubernetes.rs"),
     ("galera", "galera.rs"),
     ("iot", "workloads.rs"),
     ("isolation-serializable", "isolation.rs"),
+    ("kubernetes", "kubernetes.rs"),
     // Against a stand-in for kubectl.
     ("kubernetes-postgres", "../without_a_lab/kubernetes.rs"),
     ("kv", "workloads.rs"),

@@ -108,5 +108,6 @@ pub(super) fn is_new_virtual_disk(scenario: &scenario::Scenario, settings: &Buil
     let storage = scenario.database.storage.as_ref();
     let mirrored = storage.is_some_and(scenario::Storage::is_mirrored);
     let is_virtual = settings.volumes != scenario::Volumes::Directory && !mirrored;
-    is_virtual && settings.content == VolumeContent::Empty
+    // What a cluster's pods begin with is on their volumes only.
+    is_virtual && settings.content == VolumeContent::Empty && settings.containers.is_none()
 }

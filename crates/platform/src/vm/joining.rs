@@ -35,6 +35,10 @@ impl Vm {
             .map_err(|source| VmError::KernelPath { node: self.name.clone(), source })?;
         let (place, addresses) = (self.path_on(place), addresses.all(*family));
         let port = kernel_path::attach(fabric, Joining { place, addresses, tun, way_past });
-        port.map_err(|source| VmError::Network { node: self.name.clone(), source })
+        let joined = port.and_then(|port| {
+            let routed = self.whole.as_ref().map_or(Ok(()), |whole| whole.route(fabric, port));
+            routed.map(|()| port)
+        });
+        joined.map_err(|source| VmError::Network { node: self.name.clone(), source })
     }
 }

@@ -57,6 +57,14 @@ pub enum LaunchError {
         /// Why not.
         why: String,
     },
+    /// Nobody but root may have nodes that run containers.
+    #[error(
+        "`on: kubernetes`: nodes that start containers need control groups of their own, which root alone can create: run it as root"
+    )]
+    ClusterNeedsRoot,
+    /// The programs of its cluster are not to be had.
+    #[error("`on: kubernetes`: {0}")]
+    ClusterPrograms(#[from] kubernetes_lab::InstallError),
     /// The engine is unknown.
     #[error("database: {0}")]
     Engine(#[from] engine::EngineError),

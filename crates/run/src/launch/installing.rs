@@ -80,6 +80,22 @@ fn readable(orders: InstallationOrders) -> Result<InstallationOrders, LaunchErro
     Ok(orders)
 }
 
+/// The folder of the programs of the cluster that the database is in, where it is in one.
+pub(super) fn cluster(
+    scenario: &Scenario,
+    show: &mut dyn FnMut(Show<'_>),
+) -> Result<Option<PathBuf>, LaunchError> {
+    if scenario.database.on.kubernetes().is_none() {
+        return Ok(None);
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return Err(LaunchError::ClusterNeedsRoot);
+    }
+    let cache = cache_directory(|name| std::env::var_os(name))?;
+    let programs = kubernetes_lab::install(&cache, &mut |step| show(Show::Step(step)))?;
+    Ok(Some(programs.root().to_owned()))
+}
+
 /// The folder of the driver of the program that speaks for clients, where one does and its driver is to be installed.
 pub(super) fn driver(
     scenario: &Scenario,

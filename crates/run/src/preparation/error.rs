@@ -1,8 +1,13 @@
 //! Why a run could not be prepared.
 
+use std::path::PathBuf;
+
 use engine::EngineError;
+use lab::attachment::AttachmentError;
+use lab::cgroup::CgroupError;
 use load::LoadError;
 use platform::DatacentreError;
+use pods::PodsError;
 use watch::captures::CaptureError;
 use workload::ConfigurationError;
 
@@ -21,6 +26,32 @@ pub enum PreparationError {
     /// The database.
     #[error("database: {0}")]
     Engine(#[from] EngineError),
+    /// The control groups of nodes that run containers.
+    #[error("control groups for the cluster's nodes: {0}; `holdfast doctor` says what this machine allows")]
+    Groups(#[source] CgroupError),
+    /// The cluster cannot be planned.
+    #[error("cluster: {0}")]
+    ClusterPlan(#[from] kubernetes_lab::PlanError),
+    /// Its files cannot be made.
+    #[error("cluster: {0}")]
+    ClusterFiles(#[from] kubernetes_lab::files::FilesError),
+    /// Its control plane is not there.
+    #[error("cluster: the node of its control plane has no power")]
+    NoControl,
+    /// What kubectl needs cannot be written.
+    #[error("cluster: {}: {source}", folder.display())]
+    Kubectl {
+        /// Where.
+        folder: PathBuf,
+        /// What the operating system answered.
+        source: std::io::Error,
+    },
+    /// Its pods cannot be seen.
+    #[error("cluster: {0}")]
+    Pods(#[from] PodsError),
+    /// Nobody can enter the network of its control plane.
+    #[error("cluster: {0}")]
+    Attachment(#[from] AttachmentError),
     /// A load's tables, or its place.
     #[error("{0}")]
     Load(#[from] LoadError),

@@ -11,7 +11,18 @@ use crate::orders::{InstallationOrders, Orders};
 
 /// Opens the engine over the installation found outside.
 pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dyn Engine>, EngineError> {
-    let configuration = Configuration {
+    let engine = engine::registry::of(scenario.database.engine)?;
+    Ok(Arc::from(engine.open(installation(orders), configuration(scenario, orders))?))
+}
+
+/// The installation as nodes see it.
+pub(super) fn installation(orders: &Orders) -> Installation {
+    as_nodes_see(&orders.installation)
+}
+
+/// How the database is to be set up.
+pub(super) fn configuration(scenario: &Scenario, orders: &Orders) -> Configuration {
+    Configuration {
         synchronous: match scenario.database.synchronous {
             Synchronous::Off => engine::Synchronous::Off,
             Synchronous::Any(count) => engine::Synchronous::Any(count),
@@ -23,10 +34,7 @@ pub(crate) fn open_engine(scenario: &Scenario, orders: &Orders) -> Result<Arc<dy
         places: scenario.database.nodes.iter().map(|host| place(&scenario.site.hosts[*host])).collect(),
         max_connections: scenario.max_connections(),
         upgrade: orders.upgrade.as_ref().map(as_nodes_see),
-    };
-    let opened = engine::registry::of(scenario.database.engine)?
-        .open(as_nodes_see(&orders.installation), configuration)?;
-    Ok(Arc::from(opened))
+    }
 }
 
 fn place(host: &scenario::Host) -> engine::NodePlace {

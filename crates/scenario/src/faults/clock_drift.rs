@@ -15,6 +15,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "a node's wall clock runs slightly fast or slow",
     comes_and_goes: false,
     is_external: false,
+    in_pods: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_DRIFT)?;
         let deviation = drift(&record, decoder);

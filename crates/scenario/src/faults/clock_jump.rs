@@ -19,6 +19,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "a node's wall clock is set forward or back",
     comes_and_goes: false,
     is_external: false,
+    in_pods: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_JUMP)?;
         let deviation = jump(&record, decoder);

@@ -18,6 +18,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "a node's wall clock runs much too fast or too slow",
     comes_and_goes: false,
     is_external: false,
+    in_pods: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_RACE)?;
         let deviation = race(&record, decoder);

@@ -16,6 +16,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "a node's wall clock stops",
     comes_and_goes: false,
     is_external: false,
+    in_pods: false,
     read: |entry, decoder| {
         let record = decoder.record(&entry.value, &CLOCK_STOP)?;
         let deviation = Spanned { value: ClockDeviation::Stop, at: entry.key_at };

@@ -41,6 +41,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "a disk under a node's volume goes wrong",
     comes_and_goes: false,
     is_external: false,
+    in_pods: true,
     read: |entry, decoder| decode(entry, decoder),
 };
 

@@ -32,6 +32,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "a command file strikes a member of a cluster that exists",
     comes_and_goes: false,
     is_external: true,
+    in_pods: true,
     read: |entry, decoder| decode(entry, decoder),
 };
 

@@ -38,6 +38,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "a node moves to another host while it runs",
     comes_and_goes: false,
     is_external: false,
+    in_pods: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

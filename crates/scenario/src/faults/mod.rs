@@ -154,6 +154,8 @@ pub struct FaultKind {
     comes_and_goes: bool,
     /// Whether it strikes machines that exist, and not the lab's.
     is_external: bool,
+    /// Whether it strikes a database in pods as well: what is done to nodes, and not to the processes of a database.
+    in_pods: bool,
     read: fn(&Entry, &mut Decoder) -> Option<Box<dyn Written>>,
 }
 
@@ -495,6 +497,14 @@ impl FaultDocument {
                 "a command file strikes machines that exist, and this scenario runs in the lab".to_owned(),
                 "outside the lab",
                 "use another fault, or write `target: external` and a `cluster`",
+            ),
+            _ if around.on.kubernetes().is_some() && !kind.in_pods => (
+                format!(
+                    "a {} is made of processes that the lab starts, and pods are the cluster's",
+                    kind.noun
+                ),
+                "not of pods",
+                "strike the nodes: `power-off`, `partition`, `network` or `disk`; or remove `on` from the database",
             ),
             _ => return Some(action),
         };

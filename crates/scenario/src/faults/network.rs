@@ -30,6 +30,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "the network between two places changes; conditions that are not given stay as the links set them",
     comes_and_goes: true,
     is_external: false,
+    in_pods: true,
     read: |entry, decoder| decode(entry, decoder),
 };
 

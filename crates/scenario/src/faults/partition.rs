@@ -33,6 +33,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "nothing gets through",
     comes_and_goes: true,
     is_external: false,
+    in_pods: true,
     read: |entry, decoder| decode(entry, decoder),
 };
 

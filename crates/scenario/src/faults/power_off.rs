@@ -24,6 +24,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "every host of the target loses power",
     comes_and_goes: false,
     is_external: false,
+    in_pods: true,
     read: |entry, decoder| decode(entry, decoder),
 };
 

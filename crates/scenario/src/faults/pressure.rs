@@ -30,6 +30,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "a node gets only part of its processors or memory",
     comes_and_goes: false,
     is_external: false,
+    in_pods: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

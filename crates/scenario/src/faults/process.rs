@@ -39,6 +39,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "the database's processes on a node are killed, stopped or restarted",
     comes_and_goes: false,
     is_external: false,
+    in_pods: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

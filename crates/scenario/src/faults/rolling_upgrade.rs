@@ -26,6 +26,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "the database is upgraded node by node",
     comes_and_goes: false,
     is_external: false,
+    in_pods: false,
     read: |entry, decoder| decode(entry, decoder),
 };
 

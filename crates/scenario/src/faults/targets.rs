@@ -12,7 +12,7 @@ use crate::network::EndsDocument;
 use crate::places::{Places, word};
 use crate::quoted::quoted;
 use crate::rejection::{Findings, Spanned, Spot};
-use crate::resolved::{Cluster, Disks, Host, Level, Place};
+use crate::resolved::{Cluster, Disks, Host, Level, Place, RunsOn};
 use crate::wording::{nearest, shortened};
 
 /// What a fault is aimed at.
@@ -102,6 +102,8 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) volumes_on_disks: bool,
     /// The engine.
     pub(crate) engine: &'static Capabilities,
+    /// What starts the database's processes.
+    pub(crate) on: RunsOn,
     /// What is between the places.
     pub(crate) network: receipts::Network<'s>,
     /// The cluster that exists, where there is one.

@@ -51,6 +51,12 @@ pub(crate) static DATABASE: Fields = plain(
             Shape::Settings(&Shape::Setting),
             "further settings for the database's own configuration",
         ),
+        optional(
+            "on",
+            Shape::Either(&[Shape::Word(&["nodes", "kubernetes"]), Shape::Map(&ON)]),
+            "what starts the database's processes. `nodes` (default): the engine, on the nodes themselves; \
+             `kubernetes`: a Kubernetes cluster of the nodes, in pods",
+        ),
         optional("cpus", Shape::Positive, "CPUs each node may use; default no limit"),
         optional(
             "volumes",
@@ -76,6 +82,27 @@ pub(crate) static DATABASE: Fields = plain(
              node. `unexpected` (default): the verdict is unknown; `expected`: the report mentions it",
         ),
     ],
+);
+
+/// `on`, where it is more than a word.
+pub(crate) static ON: Fields = choice(
+    "a place of a database",
+    &[optional("kubernetes", Shape::Map(&ON_KUBERNETES), "a Kubernetes cluster of the nodes, in pods")],
+    &["kubernetes"],
+);
+
+/// How long parts of a cluster wait for each other.
+pub(crate) const KUBERNETES_TIMES: &[&str] = &["shipped", "short"];
+
+/// A cluster in the lab.
+pub(crate) static ON_KUBERNETES: Fields = plain(
+    "a cluster in the lab",
+    &[optional(
+        "times",
+        Shape::Word(KUBERNETES_TIMES),
+        "how long its parts wait for each other. `shipped` (default): a silent node is lost after 50 s, its pods are \
+         deleted 5 minutes later; `short`: after 8 s, 5 s later",
+    )],
 );
 
 /// `replication`.

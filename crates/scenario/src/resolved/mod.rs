@@ -9,6 +9,7 @@ mod expectation;
 mod load;
 pub(crate) mod pace;
 mod platform;
+mod runs_on;
 mod site;
 pub(crate) mod storage;
 
@@ -27,6 +28,7 @@ pub use expectation::{Comparison, Expectation, Within};
 pub use load::{Consistency, ConsistencyLevel, Load, Reads, Timestamps};
 pub use pace::{Arrival, Ends, Pace, Ramp, Sweep, ThinkTime};
 pub use platform::{ClockCorrection, IsolationResponse, Memory, TimeService, VmPlatform};
+pub use runs_on::{KubernetesTimes, RunsOn};
 pub use site::{
     Conditions, Distribution, Edge, Host, IpVersion, Jitter, Level, Link, NetworkPath, Place, Queue, Site,
 };
@@ -51,6 +53,8 @@ pub struct Database {
     pub engine: &'static Capabilities,
     /// Which programs of it, where that is not left to the search.
     pub release: Option<Release>,
+    /// What starts its processes.
+    pub on: RunsOn,
     /// The host in [`Site::hosts`] of each node; the first is the initial leader.
     pub nodes: PerNode<HostId>,
     /// Which acknowledgements a commit waits for.

@@ -300,10 +300,21 @@ fn full() -> Vec<Value> {
     });
     let second = chosen_otherwise(&first);
     let third = without_a_database(&second);
+    let in_the_lab = in_a_cluster_of_the_lab(&first);
     let (programs, cluster) = (one_program_of_several(), on_a_cluster());
     let (pods, named) = (in_pods(), in_pods_by_name());
-    let mut all =
-        vec![first, second, third, over_a_matrix(), with_consistency(), programs, cluster, pods, named];
+    let mut all = vec![
+        first,
+        second,
+        third,
+        in_the_lab,
+        over_a_matrix(),
+        with_consistency(),
+        programs,
+        cluster,
+        pods,
+        named,
+    ];
     all.extend(every_example());
     all
 }
@@ -332,6 +343,15 @@ fn without_a_database(other: &Value) -> Value {
         "direct": "on", "durable": "each" } }]);
     third["expect"] = json!({ "errors": "0" });
     third
+}
+
+/// The same with the database in pods, to which `cpus` does not apply.
+fn in_a_cluster_of_the_lab(first: &Value) -> Value {
+    let mut other = first.clone();
+    other["database"]["on"] = json!({ "kubernetes": { "times": "short" } });
+    other["database"].as_object_mut().unwrap().remove("cpus");
+    other["site"].as_object_mut().unwrap().remove("ip");
+    other
 }
 
 /// JSON is YAML: the same document goes to both.

@@ -5,7 +5,6 @@
 //! inside is `ground`'s, what is done there `story`'s.
 
 mod machine;
-mod postgres;
 mod runs;
 mod story;
 mod switch;

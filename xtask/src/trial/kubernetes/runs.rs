@@ -13,6 +13,7 @@ use anyhow::{Context, ensure};
 use results::RunResult;
 use serde_json::{Value, json};
 
+use super::story::USER;
 use super::switch::Switch;
 use super::trial_lab::TrialLab;
 
@@ -143,6 +144,7 @@ impl<'a> Runs<'a> {
         let mut command = Command::new(self.holdfast);
         command.arg(what).arg(self.scenario(name)).arg("--set");
         command.arg(format!("cluster.kubernetes.kubeconfig={}", login.display()));
+        command.args(["--set", &format!("cluster.user={USER}")]);
         command.env("PATH", path).stdin(Stdio::null());
         command
     }

@@ -3,27 +3,25 @@
 //! Owns the order, what must come of each run, and the lines that a person reads. A line begins with the seconds since the lab was
 //! there.
 
-use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
+use engine::{Engine as _, Node};
 use history::{RecoveryPhase, Verdict};
-use kubernetes_lab::ready;
-use lab::protocol::VOLUME;
 use results::FaultResult;
 
-use super::postgres;
 use super::runs::{Ended, NODE_CUT_OFF, NODE_LOSS, Runs, SHIPPED};
 use super::switch::Switch;
 use super::trial_lab::TrialLab;
 
-/// How long nodes may take to be ready, and pods.
-const READY_PATIENCE: Duration = Duration::from_secs(120);
 /// How long one command may take.
 const ONE_COMMAND: Duration = Duration::from_secs(30);
+/// The database's user, whom the engine makes.
+pub(super) const USER: &str = "holdfast";
 /// An account without a right, and the one whose roles `holdfast manifests` prints.
 const NOBODY: &str = "nobody";
 const ACCOUNT: &str = "holdfast";
@@ -54,7 +52,7 @@ pub(super) fn tell(trial_lab: &TrialLab, holdfast: &Path) -> anyhow::Result<()> 
     thread::scope(|scope| {
         let answering = scope.spawn(|| switch.answer(trial_lab, &has_ended));
         let told = trial_lab.in_the_office(|| {
-            teller.database()?;
+            teller.kubectl(&["label", "pod", &teller.primary(), "role=primary"])?;
             teller.rights(&runs)?;
             teller.lost_nodes(&runs)
         });
@@ -72,33 +70,13 @@ impl Teller<'_> {
     fn start(&self) -> anyhow::Result<()> {
         let trial_lab = self.trial_lab;
         trial_lab.control.power_on()?;
-        trial_lab.cluster.prepare_control(&trial_lab.control, &trial_lab.control_files)?;
-        trial_lab.cluster.start_control(&trial_lab.control)?;
-        self.say("the control plane is up");
-        for (worker, files) in trial_lab.workers.iter().zip(&trial_lab.worker_files) {
-            worker.power_on()?;
-            trial_lab.cluster.prepare_worker(worker, files)?;
-            trial_lab.cluster.start_worker(worker)?;
+        trial_lab.workers.iter().try_for_each(|worker| worker.power_on())?;
+        let nodes: Vec<Arc<dyn Node>> =
+            trial_lab.workers.iter().map(|worker| worker.clone() as Arc<dyn Node>).collect();
+        for (step, took_s) in trial_lab.cluster.bootstrap(&nodes)?.steps {
+            println!("          {step}: {took_s:.1} s");
         }
-        trial_lab.in_the_office(|| {
-            ready::nodes(&trial_lab.kubectl, &node_names(trial_lab), READY_PATIENCE)?;
-            Ok(())
-        })?;
-        self.say(&format!("{} nodes are ready", trial_lab.workers.len()));
-        Ok(())
-    }
-
-    fn database(&self) -> anyhow::Result<()> {
-        let trial_lab = self.trial_lab;
-        let nodes = node_names(trial_lab);
-        for volume in postgres::class(&nodes).volumes {
-            volume.make(trial_lab.worker(&volume.node)?, &trial_lab.programs)?;
-        }
-        let objects = postgres::objects(&nodes, Path::new(VOLUME), &trial_lab.postgres);
-        self.apply("database.json", &objects.to_string())?;
-        ready::pods(&trial_lab.kubectl, &postgres::pods(nodes.len()), READY_PATIENCE)?;
-        self.kubectl(&["label", "pod", &primary(), "role=primary"])?;
-        self.say(&format!("{} PostgreSQL pods are ready; {} is the primary", nodes.len(), primary()));
+        self.say(&format!("{} PostgreSQL pods are ready; {} is the primary", nodes.len(), self.primary()));
         Ok(())
     }
 
@@ -154,13 +132,6 @@ impl Teller<'_> {
         Ok(())
     }
 
-    fn apply(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let file = self.trial_lab.run_directory.join(name);
-        fs::write(&file, text).with_context(|| format!("write {name}"))?;
-        ready::apply(&self.trial_lab.kubectl, &file)?;
-        Ok(())
-    }
-
     fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<()> {
         self.trial_lab.kubectl.text(arguments, ONE_COMMAND)?;
         Ok(())
@@ -168,16 +139,26 @@ impl Teller<'_> {
 
     fn sql(&self, statement: &str) -> anyhow::Result<()> {
         let psql = self.trial_lab.postgres.join("psql").display().to_string();
-        self.kubectl(&["exec", &primary(), "--", &psql, "-U", "postgres", "-h", "127.0.0.1", "-c", statement])
+        let arguments = [
+            "exec",
+            &self.primary(),
+            "--",
+            &psql,
+            "-U",
+            USER,
+            "-h",
+            "127.0.0.1",
+            "-d",
+            "postgres",
+            "-c",
+            statement,
+        ];
+        self.kubectl(&arguments)
     }
-}
 
-fn primary() -> String {
-    postgres::pods(1).remove(0)
-}
-
-fn node_names(trial_lab: &TrialLab) -> Vec<String> {
-    trial_lab.cluster.plan().workers().iter().map(|worker| worker.member.name.clone()).collect()
+    fn primary(&self) -> String {
+        self.trial_lab.cluster.set().pods().remove(0)
+    }
 }
 
 /// Each part of the recovery, with its time after the strike.

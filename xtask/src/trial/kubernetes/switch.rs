@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use engine::Engine as _;
 use fabric::{Block, Rule, RuleGuard};
 
 use super::trial_lab::TrialLab;
@@ -49,7 +50,7 @@ impl Switch {
         let folder = trial_lab.run_directory.join("switch");
         fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
         let node = |node: &dyn engine::Node| format!("{}) address={} ;;\n", node.name(), node.address());
-        let nodes: String = trial_lab.workers.iter().map(|worker| node(worker)).collect();
+        let nodes: String = trial_lab.workers.iter().map(|worker| node(worker.as_ref())).collect();
         let text = SCRIPT.replace("NODES", &nodes).replace("FOLDER", &folder.display().to_string());
         let switch = Switch { folder };
         fs::write(switch.program(), text).context("write the switch")?;
@@ -105,7 +106,7 @@ fn carry_out(trial_lab: &TrialLab, order: &str, cut: &mut BTreeMap<String, RuleG
         }
         "on" if !machine.has_power() => {
             machine.power_on()?;
-            trial_lab.cluster.start_worker(machine)?;
+            trial_lab.cluster.start(machine)?;
         }
         "on" => {}
         "cut" => {

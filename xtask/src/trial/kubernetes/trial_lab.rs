@@ -3,25 +3,28 @@
 //! Owns their addresses and the cluster's files. What is done with the cluster is `story`'s.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use engine::{Configuration, InPods, Node as _, Synchronous};
 use fabric::Fabric;
 use kubernetes::Kubectl;
-use kubernetes_lab::files::{self, WorkerOptions};
-use kubernetes_lab::pki::Authority;
-use kubernetes_lab::{
-    Cluster, ControlFiles, Member, Plan, Programs, WorkerFiles, node_proxy, pieces, runtime,
-};
-use lab::protocol::{PROGRAMS, VOLUME};
+use kubernetes_lab::client::kubectl_in;
+use kubernetes_lab::{ClassFacts, InCluster, Member, Plan, Programs, StatefulSet};
+use lab::protocol::PROGRAMS;
 use lab::{Addresses, Attachment, Family, NodeGroups, attachment};
 
 use super::machine::{self, Machine};
-use super::{Order, WORKERS, postgres};
+use super::{Order, WORKERS};
+
+/// The namespace of the database, and the name of its StatefulSet, as `scenarios/kubernetes-postgres.yaml` has them.
+const NAMESPACE: &str = "databases";
+const SET: &str = "pg";
+/// The port of the database, and how many sessions it takes.
+const PORT: u16 = 5432;
+const SESSIONS: u32 = 100;
 
 /// The number of the control plane's node, and of the place from which the cluster is asked.
 const CONTROL: u8 = 100;
@@ -29,20 +32,16 @@ const OFFICE: u8 = 200;
 
 /// All of it. Nothing of it is left when the lab's first process ends.
 pub(super) struct TrialLab {
-    pub(super) cluster: Cluster,
-    pub(super) control: Machine,
+    pub(super) cluster: InCluster,
+    pub(super) control: Arc<Machine>,
     /// In the order of the plan.
-    pub(super) workers: Vec<Machine>,
-    pub(super) control_files: ControlFiles,
-    pub(super) worker_files: Vec<WorkerFiles>,
+    pub(super) workers: Vec<Arc<Machine>>,
     /// Asks the cluster, from the office.
     pub(super) kubectl: Kubectl,
     pub(super) run_directory: PathBuf,
     pub(super) fabric: Arc<Fabric>,
     /// Where every node finds PostgreSQL's programs.
     pub(super) postgres: PathBuf,
-    /// The programs as nodes see them.
-    pub(super) programs: Programs,
     office: Attachment,
 }
 
@@ -58,29 +57,15 @@ impl TrialLab {
     /// Makes all of it; no node has power yet.
     pub(super) fn make(order: &Order) -> anyhow::Result<TrialLab> {
         let outside = Programs::at(&order.programs);
-        let programs = Programs::at(PROGRAMS);
-        let workers = (1..=WORKERS).map(|number| member(format!("n{number}"), number)).collect();
-        let plan = Plan::new(member("control".to_owned(), CONTROL), workers, order.times.timing())?;
-        let authority = Authority::make().context("the cluster's authority")?;
-        let options = WorkerOptions {
-            programs: programs.clone(),
-            snapshots: runtime::Snapshots::default(),
-            mode: node_proxy::Mode::default(),
-        };
-        let control_files = files::for_control(&plan, &authority)?;
-        let worker_files = plan
-            .workers()
-            .iter()
-            .map(|worker| files::for_worker(&plan, worker, &authority, (Path::new(VOLUME), &options)));
-        let worker_files = worker_files.collect::<Result<Vec<_>, _>>()?;
-        let login = files::for_administrator(&plan, &authority)?;
+        let workers: Vec<Member> = (1..=WORKERS).map(|number| member(format!("n{number}"), number)).collect();
+        let plan = Plan::new(member("control".to_owned(), CONTROL), workers.clone(), order.times.timing())?;
         let fabric = Arc::new(Fabric::start()?);
         let office = Attachment::make(addresses(OFFICE))?;
         let place = vec!["office".to_owned()];
         fabric.attach(place, addresses(OFFICE).all(Family::V4), office.tun.try_clone()?)?;
         let groups = Arc::new(NodeGroups::make(&order.run_name)?);
         let make = |member: &Member, pods| {
-            Machine::make(machine::Plan {
+            let machine = Machine::make(machine::Plan {
                 name: member.name.clone(),
                 addresses: Addresses::of(member.address),
                 pods,
@@ -89,22 +74,32 @@ impl TrialLab {
                 names: names(&plan),
                 groups: groups.clone(),
                 fabric: fabric.clone(),
-            })
+            });
+            machine.map(Arc::new)
         };
         let control = make(plan.control(), None)?;
-        let workers = plan.workers().iter().map(|worker| make(&worker.member, Some(worker.pods)));
-        let workers = workers.collect::<anyhow::Result<Vec<_>>>()?;
+        let machines = plan.workers().iter().map(|worker| make(&worker.member, Some(worker.pods)));
+        let machines = machines.collect::<anyhow::Result<Vec<_>>>()?;
+        let set = StatefulSet {
+            namespace: NAMESPACE.to_owned(),
+            name: SET.to_owned(),
+            container: "postgres".to_owned(),
+            class: ClassFacts {
+                name: "lab-local".to_owned(),
+                description: "the node's own volume: a power-off takes what was not synced".to_owned(),
+            },
+            nodes: workers,
+        };
+        let cluster = InCluster::new(postgres(order)?, (plan, set), control.clone(), Programs::at(PROGRAMS))?;
         Ok(TrialLab {
+            kubectl: kubectl_in(&order.run_directory, &outside, cluster.login(), NAMESPACE)
+                .context("kubectl for the office")?,
             control,
-            workers,
-            control_files,
-            worker_files,
-            kubectl: kubectl(&order.run_directory, &outside, &login)?,
+            workers: machines,
             run_directory: order.run_directory.clone(),
             fabric,
             postgres: order.postgres.clone(),
-            cluster: Cluster::new(plan, options),
-            programs,
+            cluster,
             office,
         })
     }
@@ -122,7 +117,7 @@ impl TrialLab {
 
     /// The machine of this name.
     pub(super) fn worker(&self, name: &str) -> anyhow::Result<&Machine> {
-        let found = self.workers.iter().find(|worker| engine::Node::name(*worker) == name);
+        let found = self.workers.iter().find(|worker| worker.name() == name).map(Arc::as_ref);
         found.with_context(|| format!("no node `{name}`"))
     }
 }
@@ -132,16 +127,17 @@ fn names(plan: &Plan) -> BTreeMap<String, Vec<IpAddr>> {
     members.map(|member| (member.name.clone(), vec![member.address.into()])).collect()
 }
 
-/// A kubectl whose caches are in the run's folder, and not in that of whoever started it.
-fn kubectl(run_directory: &Path, programs: &Programs, login: &str) -> anyhow::Result<Kubectl> {
-    let (kubeconfig, program) =
-        (run_directory.join("administrator.kubeconfig"), run_directory.join("kubectl"));
-    fs::write(&kubeconfig, login).context("write the login")?;
-    fs::set_permissions(&kubeconfig, Permissions::from_mode(0o600))?;
-    let (real, cache) = (programs.of(&pieces::CLIENT), run_directory.join("cache"));
-    let script = format!("#!/bin/sh\nexec '{}' --cache-dir='{}' \"$@\"\n", real.display(), cache.display());
-    fs::write(&program, script).context("write the way to kubectl")?;
-    fs::set_permissions(&program, Permissions::from_mode(0o700))?;
-    let namespace = postgres::NAMESPACE.to_owned();
-    Ok(Kubectl { program, kubeconfig: Some(kubeconfig), context: None, namespace })
+/// The machine's own PostgreSQL, in pods.
+fn postgres(order: &Order) -> anyhow::Result<Box<dyn InPods>> {
+    let engine = engine::registry::named("postgres")?;
+    let configuration = Configuration {
+        synchronous: Synchronous::Off,
+        settings: BTreeMap::new(),
+        port: PORT,
+        copies: WORKERS.into(),
+        places: Vec::new(),
+        max_connections: SESSIONS,
+        upgrade: None,
+    };
+    Ok(engine.open_in_pods(engine.find(Some(&order.postgres))?, configuration)?)
 }
