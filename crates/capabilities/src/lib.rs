@@ -47,8 +47,8 @@ pub struct Capabilities {
     pub reads_from_replicas: bool,
     /// Whether each node answers reads from its own copy alone, so that what nodes hold can be compared.
     pub answers_for_itself: bool,
-    /// Whether it is known what pods of it run.
-    pub runs_in_pods: bool,
+    /// The file name of the program that a pod of it runs; `None` where it is not known what pods of it run.
+    pub pod_program: Option<&'static str>,
     /// What may stand under `database.settings`.
     pub settings: SettingForm,
     /// The settings that limit its sessions; `None` where nothing does.

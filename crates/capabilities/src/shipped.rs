@@ -51,7 +51,7 @@ static POSTGRES: Capabilities = Capabilities {
     keeps_real_time_order: false,
     reads_from_replicas: true,
     answers_for_itself: true,
-    runs_in_pods: true,
+    pod_program: Some("postgres"),
     settings: SettingForm::Names(SettingNames {
         signs: &['_', '.'],
         help: "a setting's name is made of up to 100 small letters, digits, `_` and `.`, as in shared_buffers",
@@ -94,7 +94,7 @@ static CONTROL: Capabilities = Capabilities {
     keeps_real_time_order: true,
     reads_from_replicas: false,
     answers_for_itself: false,
-    runs_in_pods: false,
+    pod_program: None,
     settings: SettingForm::OneOf {
         name: "flaw",
         values: &[
@@ -131,7 +131,7 @@ static NONE: Capabilities = Capabilities {
     keeps_real_time_order: false,
     reads_from_replicas: false,
     answers_for_itself: false,
-    runs_in_pods: false,
+    pod_program: None,
     settings: SettingForm::Nothing,
     session_limit: None,
     file: None,

@@ -144,7 +144,7 @@ impl Onlooker {
                 let what = format!("processes of {} that should be gone are still running", self.node());
                 return Receipt { verdict: Verdict::Fail, evidence: vec![what] };
             }
-            let now = table.map(|table| roots_by_program_without(&table, &before.targets));
+            let now = table.map(|table| roots_by_program_without(&self.meant(&table), &before.targets));
             let missing: Vec<&String> = match &now {
                 Ok(now) => wanted.keys().filter(|program| !now.contains_key(*program)).collect(),
                 Err(_) => wanted.keys().collect(),
@@ -200,7 +200,7 @@ impl Onlooker {
             return Receipt { verdict: Verdict::Unknown, evidence: vec![what] };
         }
         let wanted = roots_by_program(&before.targets);
-        match self.table().map(|table| roots_by_program_without(&table, &before.targets)) {
+        match self.table().map(|table| roots_by_program_without(&self.meant(&table), &before.targets)) {
             Err(why) => Receipt { verdict: Verdict::Unknown, evidence: vec![why] },
             Ok(now) => {
                 let again: Vec<&str> =

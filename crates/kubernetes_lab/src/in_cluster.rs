@@ -88,6 +88,14 @@ impl InCluster {
         self.cluster.plan()
     }
 
+    /// Ends its API server and starts it again after a while.
+    ///
+    /// # Errors
+    /// When that fails, or the server does not answer in time.
+    pub fn restart_api(&self, away: Duration) -> Result<(), StartError> {
+        self.cluster.restart_api(self.control.as_ref(), away)
+    }
+
     /// The database's objects in it.
     #[must_use]
     pub fn set(&self) -> &StatefulSet {

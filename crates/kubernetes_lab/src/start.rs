@@ -122,8 +122,7 @@ impl Cluster {
         let store = on.start(&STORE, control_plane::store(&volume).arguments())?;
         let healthy = || Ok(on.finished(Path::new(BASH), &["-c", &store_is_healthy()])?.status.success());
         on.until(store, ("the store answers", STORE_PATIENCE), healthy)?;
-        let api = on.start(&API_SERVER, control_plane::api_server(&self.plan, &volume).arguments())?;
-        on.until(api, ("the API is ready", API_PATIENCE), || self.asks(&on, &["get", "--raw=/readyz"]))?;
+        let api = self.start_api(&on)?;
         let controllers = control_plane::controllers(&self.plan, &volume).arguments();
         let controllers = on.start(&CONTROLLERS, controllers)?;
         let scheduler = on.start(&SCHEDULER, control_plane::scheduler(&self.plan, &volume).arguments())?;
@@ -137,6 +136,29 @@ impl Cluster {
         // Pods are refused before it is there.
         let account = ["get", "serviceaccount", "default", "--namespace=default"];
         on.until(controllers, ("the account of pods is there", PART_PATIENCE), || self.asks(&on, &account))
+    }
+
+    /// Ends the API server on the control plane's node by SIGKILL, starts it again after a while, and returns when it answers.
+    ///
+    /// # Errors
+    /// When it cannot be ended or started, or does not answer in time.
+    pub fn restart_api(&self, node: &dyn Node, away: Duration) -> Result<(), StartError> {
+        let on = self.on(node);
+        let program = self.options.programs.of(&API_SERVER).display().to_string();
+        let end = format!(
+            r#"for one in /proc/[0-9]*; do [ "$(readlink "$one/exe")" != {program} ] || kill -KILL "${{one#/proc/}}"; done"#
+        );
+        on.finished(Path::new(BASH), &["-c", &end])?;
+        std::thread::sleep(away);
+        self.start_api(&on).map(drop)
+    }
+
+    /// Starts the API server, and returns when it answers.
+    fn start_api(&self, on: &OnNode<'_>) -> Result<Started, StartError> {
+        let flags = control_plane::api_server(&self.plan, &on.node.data_directory());
+        let api = on.start(&API_SERVER, flags.arguments())?;
+        on.until(api, ("the API is ready", API_PATIENCE), || self.asks(on, &["get", "--raw=/readyz"]))?;
+        Ok(api)
     }
 
     /// Writes the files of a node that runs pods, once, before its first start.

@@ -42,42 +42,38 @@ impl Seen {
     }
 }
 
-/// The processes of a PID namespace, without its init, those that have ended and are not yet reaped, and those that came in
+/// The processes of a PID namespace and of those within it, as containers have them, without its init, those that have ended and are not yet reaped, and those that came in
 /// from outside.
 ///
 /// # Errors
 /// When `/proc` cannot be listed.
 pub fn look(pid_namespace: u64) -> io::Result<BTreeMap<Identity, Seen>> {
-    let mut found = BTreeMap::new();
-    let mut init = None;
+    let (mut init, mut parents) = (None, BTreeMap::new());
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
         let folder = entry.path();
-        // A process that ends while we look is not there.
         let is_here = fs::metadata(folder.join("ns/pid")).is_ok_and(|file| file.ino() == pid_namespace);
-        if !is_here {
-            continue;
-        }
-        if number_inside(&folder) == Some(1) {
+        if is_here && number_inside(&folder) == Some(1) {
             init = Some(pid);
-        } else if let Some((identity, seen)) = seen(&folder, pid) {
-            found.insert(identity, seen);
+        } else if let Some(fields) = fields(&folder) {
+            // A process that ends while we look is not there.
+            parents.insert(pid, fields.parent);
         }
     }
-    let parents: BTreeMap<u32, u32> = found.iter().map(|(of, seen)| (of.pid, seen.parent)).collect();
     // Whoever came in from outside has a parent that is outside.
-    let is_inside = |pid: u32| {
-        let line = std::iter::successors(Some(pid), |pid| parents.get(pid).copied());
+    let is_inside = |pid: &u32| {
+        let line = std::iter::successors(Some(*pid), |pid| parents.get(pid).copied());
         line.last() == init
     };
-    found.retain(|identity, _| is_inside(identity.pid));
-    for seen in found.values_mut() {
-        seen.is_of_init = Some(seen.parent) == init;
-    }
-    Ok(found)
+    let inside = parents.keys().copied().filter(is_inside);
+    let seen = |pid: u32| {
+        let (identity, seen) = seen(&Path::new("/proc").join(pid.to_string()), pid)?;
+        Some((identity, Seen { is_of_init: Some(seen.parent) == init, ..seen }))
+    };
+    Ok(inside.filter_map(seen).collect())
 }
 
 /// The programs of all processes of the lab but its supervisor, to be asked there. Those that have ended and are not yet
@@ -130,9 +126,12 @@ fn number_inside(folder: &Path) -> Option<u32> {
     line.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
+fn fields(folder: &Path) -> Option<Fields> {
+    Fields::of(&fs::read_to_string(folder.join("stat")).ok()?)
+}
+
 fn seen(folder: &Path, pid: u32) -> Option<(Identity, Seen)> {
-    let stat = fs::read_to_string(folder.join("stat")).ok()?;
-    let fields = Fields::of(&stat)?;
+    let fields = fields(folder)?;
     if matches!(fields.state, 'Z' | 'X') {
         return None;
     }

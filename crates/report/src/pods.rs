@@ -126,6 +126,22 @@ struct Moment<'a> {
     is_latest: bool,
 }
 
+/// The recovery from a fault in one line, each part once with its time after the fault; none where nothing of it was seen.
+pub(crate) fn recovery_line(fault: &FaultResult) -> Option<String> {
+    let effect_s = fault.took_effect_s.unwrap_or(fault.asked_s);
+    let mut told: Vec<&'static str> = Vec::new();
+    let mut parts = Vec::new();
+    for step in &fault.phases {
+        let what = in_words(step.phase);
+        if !told.contains(&what) {
+            told.push(what);
+            let latest = if step.after_gap { "at the latest " } else { "" };
+            parts.push(format!("{what} {latest}{}", format::seconds(step.at_s - effect_s)));
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 fn in_words(phase: RecoveryPhase) -> &'static str {
     match phase {
         RecoveryPhase::NodeLost => "node taken for lost",
@@ -139,5 +155,35 @@ fn in_words(phase: RecoveryPhase) -> &'static str {
         RecoveryPhase::ContainerStarted => "container runs",
         RecoveryPhase::PodReady => "pod ready",
         RecoveryPhase::EndpointUpdated => "service leads to it again",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use history::RecoveryStep;
+
+    use super::*;
+
+    #[test]
+    fn a_recovery_in_one_line_has_each_part_once_with_its_time_after_the_fault() {
+        let step =
+            |phase, of: &str, at_s, after_gap| RecoveryStep { phase, of: of.to_owned(), at_s, after_gap };
+        let phases = vec![
+            step(RecoveryPhase::LeaseExpired, "n1", 13.5, false),
+            step(RecoveryPhase::PodReady, "db-0", 38.0, true),
+            step(RecoveryPhase::EndpointUpdated, "db", 38.1, false),
+            step(RecoveryPhase::EndpointUpdated, "db-first", 38.2, false),
+        ];
+        let fault = FaultResult {
+            took_effect_s: Some(10.0),
+            phases,
+            ..FaultResult::asked("power-off", "host: leader", 9.9)
+        };
+        let line = recovery_line(&fault).expect("a line").replace('\u{a0}', " ");
+        assert_eq!(
+            line,
+            "node’s lease expired 3.5 s, pod ready at the latest 28.0 s, service leads to it again 28.1 s"
+        );
+        assert_eq!(recovery_line(&FaultResult::asked("power-off", "n1", 1.0)), None);
     }
 }

@@ -6,7 +6,7 @@ use history::Verdict;
 
 use crate::format;
 use crate::markup::plain;
-use crate::{first_errors, interruption, prediction, story, tables};
+use crate::{first_errors, interruption, pods, prediction, story, tables};
 use results::{FaultResult, RunResult};
 
 const COLUMNS: usize = 100;
@@ -48,6 +48,9 @@ pub fn text(result: &RunResult) -> String {
         let name = results::fault_name(&fault.kind, " ", &fault.target);
         let label = format!("  {:<8} {:<24} ", receipt_word(fault), plain(&name));
         entry(&mut out, &label, &fault_line(fault, &mut said));
+        if let Some(line) = pods::recovery_line(fault) {
+            entry(&mut out, &format!("  {:<8} {:<24} ", "", "after the fault"), &line);
+        }
     }
     heading(&mut out, "Loads", result.loads.is_empty());
     for load in &result.loads {

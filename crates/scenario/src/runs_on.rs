@@ -48,8 +48,9 @@ pub(crate) fn check(on: &Spanned<RunsOn>, beside: &Beside, findings: &mut Findin
     if on.value.kubernetes().is_none() {
         return;
     }
-    if !beside.engine.runs_in_pods {
-        let names: Vec<&str> = engines().iter().filter(|one| one.runs_in_pods).map(|one| one.name).collect();
+    if beside.engine.pod_program.is_none() {
+        let names: Vec<&str> =
+            engines().iter().filter(|one| one.pod_program.is_some()).map(|one| one.name).collect();
         findings.add(
             "no-pods",
             on.at,

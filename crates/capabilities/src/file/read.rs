@@ -229,7 +229,7 @@ impl Reader<'_> {
             keeps_real_time_order: claims.in_real_time,
             reads_from_replicas: claims.replica_reads && client.protocol.has_readable_standbys(),
             answers_for_itself: claims.replica_reads,
-            runs_in_pods: false,
+            pod_program: None,
             settings: settings?,
             session_limit: None,
             file: Some(Box::leak(Box::new(file))),

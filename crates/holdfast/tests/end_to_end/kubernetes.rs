@@ -112,6 +112,29 @@ fn a_node_that_is_cut_off_keeps_its_pod_and_nothing_is_lost() {
 
 #[test]
 #[ignore = "second tier: Kubernetes clusters in labs, two minutes; only where its programs have been built"]
+fn killed_processes_of_a_pod_come_back_with_its_kubelet_and_those_that_were_not_killed_are_found_out() {
+    let (kill, stop) = (
+        "{process: {of: leader, how: kill}, at: 1s}",
+        "{process: {of: leader, how: stop}, at: 10s, for: 8s}",
+    );
+    let faults = format!("schedule.2.faults=[{kill}, {stop}]");
+    let shorter = [&SHORTER[..], &["--set", "schedule.2.for=25s", "--set", &faults]].concat();
+    let arguments = [&[SCENARIO], &shorter[..]].concat();
+    let Some(honest) = ran("killed_processes_of_a_pod", 0, &arguments) else { return };
+    for fault in honest["faults"].as_array().expect("faults") {
+        assert_eq!(fault["receipt"]["verdict"], "pass", "{fault:#}");
+        assert!(
+            fault["target"].as_str().is_some_and(|target| target.contains("postgres alone")),
+            "{fault:#}"
+        );
+    }
+    let lying = [&arguments[..], &["--plant", "kill-nothing"]].concat();
+    let Some(lying) = ran("killed_processes_of_a_pod", 2, &lying) else { return };
+    assert!(lying["reasons"].to_string().contains("has no receipt"), "{lying:#}");
+}
+
+#[test]
+#[ignore = "second tier: Kubernetes clusters in labs, two minutes; only where its programs have been built"]
 fn volumes_of_several_copies_are_storage_classes_of_the_cluster() {
     let axes = "matrix.axes={storage: {r1: {database.storage.replicas: 1}, \
                 r3: {database.storage: {replicas: 3, class: tuned}}}}";

@@ -499,12 +499,9 @@ impl FaultDocument {
                 "use another fault, or write `target: external` and a `cluster`",
             ),
             _ if around.on.kubernetes().is_some() && !kind.in_pods => (
-                format!(
-                    "a {} is made of processes that the lab starts, and pods are the cluster's",
-                    kind.noun
-                ),
-                "not of pods",
-                "strike the nodes: `power-off`, `partition`, `network` or `disk`; or remove `on` from the database",
+                format!("a {} does not reach a database in pods", kind.noun),
+                "not in pods",
+                "use `power-off`, `partition`, `network`, `disk` or `process`; or remove `on` from the database",
             ),
             _ => return Some(action),
         };

@@ -23,7 +23,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     name: "process",
     noun: "process fault",
     summary: "a node's database processes are killed, stopped for a time (a zombie primary), or restarted; the node stays up",
-    meaning: "the database's processes on a node are killed (and started again after 1s unless `restart` says otherwise), stopped by SIGSTOP until the fault is healed, or shut down and restarted; the node keeps its power, its memory and its addresses",
+    meaning: "the database's processes on a node are killed (and started again after 1s unless `restart` says otherwise; in pods the kubelet starts them again when it likes), stopped by SIGSTOP until the fault is healed, or shut down and restarted; the node keeps its power, its memory and its addresses",
     examples: &[
         "- { process: { of: leader, how: kill } }",
         "- { process: { of: leader, how: kill, restart: { after: 5s } }, at: 2s }",
@@ -39,7 +39,7 @@ pub(super) const KIND: FaultKind = FaultKind {
     key_meaning: "the database's processes on a node are killed, stopped or restarted",
     comes_and_goes: false,
     is_external: false,
-    in_pods: false,
+    in_pods: true,
     read: |entry, decoder| decode(entry, decoder),
 };
 
@@ -241,11 +241,49 @@ impl Written for Document {
         if !around.has_processes(self.how_at, findings) {
             return None;
         }
-        let only = match &self.only {
-            Some(written) => Some(one_program(written, self.how, engine, findings)?),
-            None => None,
+        let only = match (around.on.kubernetes(), &self.only) {
+            (Some(_), written) => Some(self.in_a_pod(written.as_ref(), engine, findings)?),
+            (None, Some(written)) => Some(one_program(written, self.how, engine, findings)?),
+            (None, None) => None,
         };
         Some(FaultAction::Process(ProcessFault { node: node?, how: self.how, only }))
+    }
+}
+
+impl Document {
+    /// The database's program where a node runs those of a cluster beside it, which starts again what has ended.
+    fn in_a_pod(
+        &self,
+        only: Option<&Spanned<String>>,
+        engine: &Capabilities,
+        findings: &mut Findings,
+    ) -> Option<OneProgram> {
+        let mut refuse = |at: Spot, message: &str, help: &str| {
+            findings.add("no-pods", at, message, "not in pods", help);
+        };
+        let why = match self.how {
+            ProcessDeed::Restart => "a pod is not restarted in order: its cluster starts and ends it",
+            ProcessDeed::Kill { restart_after: None } => {
+                "the kubelet starts a container that has ended again"
+            }
+            ProcessDeed::Kill { .. } | ProcessDeed::Stop => "",
+        };
+        if !why.is_empty() {
+            refuse(self.how_at, why, "write `how: kill` without `restart`, or `how: stop`");
+            return None;
+        }
+        let program = engine.pod_program?;
+        match only.filter(|only| only.value != program) {
+            None => Some(OneProgram { name: program.to_owned(), program: program.to_owned() }),
+            Some(other) => {
+                refuse(
+                    other.at,
+                    &format!("a pod of the engine `{}` runs `{program}` alone", engine.name),
+                    "remove `only`",
+                );
+                None
+            }
+        }
     }
 }
 

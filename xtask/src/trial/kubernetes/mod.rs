@@ -4,6 +4,7 @@
 //! Owns what is done outside of the lab: its programs, its folder, its janitor, and that nothing of it is left. What is built
 //! inside is `ground`'s, what is done there `story`'s.
 
+mod claims;
 mod machine;
 mod runs;
 mod story;
@@ -58,6 +59,8 @@ pub struct Order {
     holdfast: PathBuf,
     /// How long parts wait.
     times: Times,
+    /// Chaos Mesh's definitions, or why they are not to be had.
+    definitions: Result<Vec<PathBuf>, String>,
 }
 
 /// Builds the lab, tells the story with this program or with one that is built for it, and removes all of it.
@@ -83,6 +86,7 @@ pub fn run(times: Times, holdfast: Option<PathBuf>) -> anyhow::Result<ExitCode> 
         postgres: postgres.bin,
         holdfast,
         times,
+        definitions: claims::definitions(folder.path()).map_err(|error| format!("{error:#}")),
     };
     match in_a_lab(&order) {
         Ok(()) => {
@@ -157,5 +161,5 @@ pub fn inside(order: &Order, entered: Entered) -> anyhow::Result<()> {
     ensure!(entered.users_mapped, "nodes that start containers are only in a lab made by root");
     supervisor::watch_orders(|_| {}, || std::process::exit(255))?;
     let trial_lab = trial_lab::TrialLab::make(order)?;
-    story::tell(&trial_lab, &order.holdfast)
+    story::tell(&trial_lab, order)
 }

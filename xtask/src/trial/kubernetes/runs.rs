@@ -13,6 +13,7 @@ use anyhow::{Context, ensure};
 use results::RunResult;
 use serde_json::{Value, json};
 
+use super::claims;
 use super::story::USER;
 use super::switch::Switch;
 use super::trial_lab::TrialLab;
@@ -27,6 +28,9 @@ pub(super) const NODE_CUT_OFF: &str = "node-cut-off";
 const ONE_COMMAND: Duration = Duration::from_secs(30);
 /// How much longer a node stays away than the cluster waits for it.
 const BEYOND: Duration = Duration::from_secs(8);
+/// A scenario whose faults are claimed and not made.
+pub(super) const CLAIMED: &str = "chaos";
+const CHAOS: &str = include_str!("chaos.yaml");
 const SCENARIO: &str = include_str!("node-fault.yaml");
 const COMMAND_FILE: &str = include_str!("node-switch.yaml");
 
@@ -76,6 +80,8 @@ impl<'a> Runs<'a> {
             fs::write(folder.join(format!("{name}.yaml")), scenario)?;
             fs::write(folder.join(format!("{command}.yaml")), file)?;
         }
+        fs::write(folder.join(format!("{CLAIMED}.yaml")), CHAOS)?;
+        fs::write(folder.join("partition.yaml"), claims::partition_command())?;
         Ok(Runs { trial_lab, holdfast, folder })
     }
 

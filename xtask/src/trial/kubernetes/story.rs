@@ -3,23 +3,31 @@
 //! Owns the order, what must come of each run, and the lines that a person reads. A line begins with the seconds since the lab was
 //! there.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use engine::{Engine as _, Node};
 use history::{RecoveryPhase, Verdict};
+use kubernetes::{Kind, Seen, Watch};
 use results::FaultResult;
 
-use super::runs::{Ended, NODE_CUT_OFF, NODE_LOSS, Runs, SHIPPED};
+use super::runs::{CLAIMED, Ended, NODE_CUT_OFF, NODE_LOSS, Runs, SHIPPED};
 use super::switch::Switch;
 use super::trial_lab::TrialLab;
+use super::{Order, claims};
 
 /// How long one command may take.
 const ONE_COMMAND: Duration = Duration::from_secs(30);
+/// How long the API server is away, and how long a watch may take to go on.
+const API_AWAY: Duration = Duration::from_secs(4);
+const RESUMED_WITHIN: Duration = Duration::from_secs(60);
+/// A label that is not there before.
+const MARK: (&str, &str) = ("watched", "again");
 /// The database's user, whom the engine makes.
 pub(super) const USER: &str = "holdfast";
 /// An account without a right, and the one whose roles `holdfast manifests` prints.
@@ -43,17 +51,19 @@ struct Teller<'a> {
 ///
 /// # Errors
 /// When a step does not come about.
-pub(super) fn tell(trial_lab: &TrialLab, holdfast: &Path) -> anyhow::Result<()> {
+pub(super) fn tell(trial_lab: &TrialLab, order: &Order) -> anyhow::Result<()> {
     let teller = Teller { trial_lab, began: Instant::now() };
     teller.start()?;
     let switch = Switch::make(trial_lab)?;
-    let runs = Runs::make(trial_lab, holdfast, &switch)?;
+    let runs = Runs::make(trial_lab, &order.holdfast, &switch)?;
     let has_ended = AtomicBool::new(false);
     thread::scope(|scope| {
         let answering = scope.spawn(|| switch.answer(trial_lab, &has_ended));
         let told = trial_lab.in_the_office(|| {
             teller.kubectl(&["label", "pod", &teller.primary(), "role=primary"])?;
+            teller.api_restarts()?;
             teller.rights(&runs)?;
+            teller.claims(&runs, &order.definitions)?;
             teller.lost_nodes(&runs)
         });
         has_ended.store(true, Ordering::Relaxed);
@@ -99,6 +109,67 @@ impl Teller<'_> {
         ensure!(refused.is_empty(), "the roles are not enough: {}", refused.join("; "));
         let ended = runs.run(SHIPPED, &login)?;
         self.expect(SHIPPED, &ended, Verdict::Pass)
+    }
+
+    /// A watch goes on when the API server that it asked is there again, and says that it was interrupted.
+    fn api_restarts(&self) -> anyhow::Result<()> {
+        let trial_lab = self.trial_lab;
+        let (give, seen) = mpsc::channel();
+        let watch = Watch::begin(&trial_lab.kubectl, &[Kind::Pods], give)?;
+        trial_lab.cluster.restart_api(API_AWAY)?;
+        let mark = format!("{}={}", MARK.0, MARK.1);
+        self.kubectl(&["label", "pod", &self.primary(), &mark])?;
+        let (mut was_interrupted, deadline) = (false, Instant::now() + RESUMED_WITHIN);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let sighting =
+                seen.recv_timeout(left).map_err(|_| anyhow!("the watch of pods was not resumed"))?;
+            match sighting.what {
+                Seen::Gap { .. } => was_interrupted = true,
+                Seen::Pod { pod, .. } if pod.labels.get(MARK.0).is_some_and(|value| value == MARK.1) => break,
+                _ => {}
+            }
+        }
+        ensure!(was_interrupted, "the watch of pods says nothing of its interruption");
+        drop(watch);
+        let away_s = API_AWAY.as_secs();
+        self.say(&format!(
+            "the API server was away for {away_s} s; a watch was resumed, and says that it was interrupted"
+        ));
+        Ok(())
+    }
+
+    /// Chaos Mesh's own definitions take the objects of the command files; a controller that only claims is believed nothing.
+    fn claims(&self, runs: &Runs<'_>, definitions: &Result<Vec<PathBuf>, String>) -> anyhow::Result<()> {
+        let files = match definitions {
+            Ok(files) => files,
+            Err(why) => {
+                self.say(&format!("skipped: Chaos Mesh's definitions are not to be had: {why}"));
+                return Ok(());
+            }
+        };
+        claims::define(&self.trial_lab.kubectl, files)?;
+        let has_ended = AtomicBool::new(false);
+        let (ended, marked) = thread::scope(|scope| {
+            let claiming = scope.spawn(|| claims::claim(&self.trial_lab.kubectl, &has_ended));
+            let ended = runs.run(CLAIMED, &runs.administrator());
+            has_ended.store(true, Ordering::Relaxed);
+            (ended, claiming.join().unwrap_or(0))
+        });
+        let ended = ended?;
+        self.expect(CLAIMED, &ended, Verdict::Unknown)?;
+        ensure!(
+            marked == ended.result.faults.len(),
+            "{marked} experiments were taken by Chaos Mesh's definitions"
+        );
+        for fault in &ended.result.faults {
+            let verdict = fault.receipt.verdict;
+            ensure!(verdict != Verdict::Pass, "{} has a receipt, though nothing happened", fault.target);
+        }
+        self.say(&format!(
+            "{marked} experiments of Chaos Mesh were claimed to be injected: no receipt, no pass"
+        ));
+        Ok(())
     }
 
     fn lost_nodes(&self, runs: &Runs<'_>) -> anyhow::Result<()> {
