@@ -36,8 +36,10 @@ pub enum Timed {
     None,
     /// These, in this order.
     These(&'static [&'static str]),
-    /// All it has: they are many, or are named by its user.
+    /// All it has, which are many.
     All,
+    /// All it has; its user writes and names them.
+    Users,
 }
 
 impl Timed {
@@ -46,7 +48,7 @@ impl Timed {
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Timed::These(names) => names,
-            Timed::None | Timed::All => &[],
+            Timed::None | Timed::All | Timed::Users => &[],
         }
     }
 }
@@ -113,7 +115,7 @@ workloads! {
     SCRIPT: "script", "transaction",
         "transactions of your own, in the language of pgbench's scripts; without options pgbench's tpcb-like",
         kinds [],
-        timed Timed::All,
+        timed Timed::Users,
         writes [], figures [], checks ["script-conditions"];
     LEDGER: "ledger", "insert",
         "unique inserts, one per transaction: at the end exactly the acknowledged rows must exist",
