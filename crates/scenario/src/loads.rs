@@ -213,7 +213,7 @@ pub(crate) fn check_reads(
                 ),
                 format!("leave `reads` out, or use one of {}", listed(&with_old_reads())),
             );
-        } else if document.workload == "ycsb" && workload_options::ycsb_inserts(&document.options) {
+        } else if workload_options::counts_rows(document.workload, &document.options) {
             refuse(
                 "a replica may not have a row yet that was just inserted".to_owned(),
                 "use one of the core workloads without inserts: a, b, c, f".to_owned(),
