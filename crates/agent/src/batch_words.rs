@@ -18,7 +18,7 @@ pub(crate) enum BatchError {
     /// A histogram.
     #[error(transparent)]
     Histogram(#[from] EncodingError),
-    /// Its text.
+    /// The text that a histogram travels as.
     #[error("histogram: {0}")]
     Text(#[from] base64::DecodeError),
 }

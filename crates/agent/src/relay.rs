@@ -42,7 +42,7 @@ pub enum IfLost {
 /// A load that a group of agents is to do.
 #[derive(Debug, Clone)]
 pub struct AgentLoad {
-    /// Its name.
+    /// As the scenario names it.
     pub load: String,
     /// A part for each agent, in their order.
     pub parts: Vec<PlanWords>,

@@ -32,7 +32,7 @@ pub(crate) enum Order {
     },
     /// A fault took effect: tell the first success after it.
     Mark {
-        /// Its number.
+        /// The fault to which the success is laid.
         fault: FaultId,
         /// When, seconds on the run's clock.
         at_s: f64,
@@ -50,7 +50,7 @@ pub(crate) enum News {
         /// Holdfast's version there.
         holdfast: String,
     },
-    /// Its clock.
+    /// What its clock shows when it was asked.
     Pong {
         /// As asked.
         number: u64,

@@ -10,11 +10,14 @@ mod protocol;
 mod shipped;
 pub mod workloads;
 
+use std::fmt;
 use std::time::Duration;
 
 pub use file::EngineFile;
 pub use protocol::{Protocol, Usual};
 pub use shipped::{engines, names};
+
+use crate::workloads::Timed;
 
 /// What an engine can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -225,18 +228,46 @@ impl Understands {
         Understands::Only(&["tpcb", "ledger", "append", "bank", "register"])
     }
 
-    /// Why a load of `workload` cannot run on the engine, in words that stand behind its name; nothing where it can.
+    /// Why a load of `workload` cannot run on the engine; nothing where it can.
     #[must_use]
-    pub fn why_not(&self, workload: &str) -> Option<&'static str> {
+    pub fn why_not(&self, workload: &str) -> Option<Lack> {
         if self.workload(workload) {
             return None;
         }
+        let timed = workloads::workload(workload).map(|facts| facts.timed);
         Some(match self {
-            Understands::Volume(_) => "asks a database",
-            _ if workload == VOLUME_WORKLOAD => "asks a volume and no database",
-            Understands::Sql | Understands::SqlBut(_) => "has no form in its SQL",
-            Understands::Only(_) => "has no form that it understands",
-            Understands::Rows(_) => "has transactions of several statements",
+            Understands::Volume(_) => Lack::Database,
+            _ if workload == VOLUME_WORKLOAD => Lack::Volume,
+            Understands::Sql | Understands::SqlBut(_) => Lack::Dialect,
+            Understands::Rows(_) if matches!(timed, Some(Timed::These(_) | Timed::All)) => Lack::Transactions,
+            Understands::Only(_) | Understands::Rows(_) => Lack::Sql,
+        })
+    }
+}
+
+/// What a workload needs and an engine lacks; as text, words that stand behind the workload's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// There is only a volume.
+    Database,
+    /// There is a database.
+    Volume,
+    /// It speaks another SQL.
+    Dialect,
+    /// It speaks none.
+    Sql,
+    /// Each statement stands by itself.
+    Transactions,
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Lack::Database => "needs a database",
+            Lack::Volume => "needs a bare volume",
+            Lack::Dialect => "has no form in its SQL",
+            Lack::Sql => "needs SQL",
+            Lack::Transactions => "needs transactions of several statements",
         })
     }
 }
@@ -341,16 +372,21 @@ mod tests {
         assert!(Understands::Sql.workload("tpcc") && !Understands::Sql.workload("rawio"));
         let but_one = Understands::SqlBut(&["tpcc"]);
         assert_eq!(but_one.why_not("kv"), None);
-        assert_eq!(but_one.why_not("tpcc"), Some("has no form in its SQL"));
-        assert_eq!(but_one.why_not("rawio"), Some("asks a volume and no database"));
-        assert_eq!(Understands::Volume("rawio").why_not("kv"), Some("asks a database"));
+        assert_eq!(but_one.why_not("tpcc"), Some(Lack::Dialect));
+        assert_eq!(but_one.why_not("rawio"), Some(Lack::Volume));
+        assert_eq!(Understands::Volume("rawio").why_not("kv"), Some(Lack::Database));
+        assert_eq!(Understands::of_keys().why_not("kv"), Some(Lack::Sql));
         assert!(but_one.workload("kv") && !but_one.workload("tpcc") && !but_one.workload("rawio"));
         assert!(
             Understands::Only(&["bank"]).workload("bank") && !Understands::Only(&["bank"]).workload("kv")
         );
         let rows = Protocol::Cql.understands();
         assert!(["ycsb", "kv", "iot", "ledger", "register"].iter().all(|one| rows.workload(one)));
-        assert!(["tpcb", "tpcc", "bank", "append", "script"].iter().all(|several| !rows.workload(several)));
+        for several in ["tpcb", "tpcc", "bank", "append"] {
+            assert_eq!(rows.why_not(several), Some(Lack::Transactions), "{several}");
+        }
+        assert_eq!(rows.why_not("script"), Some(Lack::Sql), "a script may have one statement");
+        assert_eq!(rows.why_not("rawio"), Some(Lack::Volume));
         assert!(
             Understands::Volume("rawio").workload("rawio") && !Understands::Volume("rawio").workload("kv")
         );

@@ -27,6 +27,8 @@ pub struct WorkloadFacts {
     pub checks: &'static [&'static str],
     /// Whether its reads may be older than the latest write: they are counted, and no check draws anything from them.
     pub reads_may_be_old: bool,
+    /// Whether its clients count together the rows that they make, where its options let them make any.
+    pub counts_rows: bool,
 }
 
 /// Statements that are timed by themselves.
@@ -36,8 +38,10 @@ pub enum Timed {
     None,
     /// These, in this order.
     These(&'static [&'static str]),
-    /// All it has: they are many, or are named by its user.
+    /// All it has, which are many.
     All,
+    /// All it has; its user writes and names them.
+    Users,
 }
 
 impl Timed {
@@ -46,7 +50,7 @@ impl Timed {
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Timed::These(names) => names,
-            Timed::None | Timed::All => &[],
+            Timed::None | Timed::All | Timed::Users => &[],
         }
     }
 }
@@ -54,7 +58,8 @@ impl Timed {
 /// The facts of a workload each, and the list of all in the order they are told to people.
 macro_rules! workloads {
     ($($fact:ident: $name:literal, $transaction:literal, $summary:literal, kinds $kinds:expr, timed $timed:expr,
-        writes $writes:expr, figures $figures:expr, checks $checks:expr $(, reads_may_be_old $old:literal)?;)*) => {
+        writes $writes:expr, figures $figures:expr, checks $checks:expr
+        $(, reads_may_be_old $old:literal)? $(, counts_rows $rows:literal)?;)*) => {
         $(
             #[doc = concat!("`", $name, "`.")]
             pub const $fact: WorkloadFacts = WorkloadFacts {
@@ -67,6 +72,7 @@ macro_rules! workloads {
                 figures: &$figures,
                 checks: &$checks,
                 reads_may_be_old: false $(|| $old)?,
+                counts_rows: false $(|| $rows)?,
             };
         )*
 
@@ -99,7 +105,7 @@ workloads! {
         "YCSB's core workloads A to F: reads, updates, inserts, scans and read-modify-writes of rows by key",
         kinds ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"],
         timed Timed::None,
-        writes [], figures [], checks ["last-writes"], reads_may_be_old true;
+        writes [], figures [], checks ["last-writes"], reads_may_be_old true, counts_rows true;
     KV: "kv", "operation",
         "reads and writes of single keys, like `cockroach workload kv`",
         kinds ["read", "write", "span"],
@@ -109,11 +115,11 @@ workloads! {
         "sensor time series like NoSQLBench's cql-iot: inserts, and reads of the newest values",
         kinds ["write", "read"],
         timed Timed::None,
-        writes [], figures [], checks ["last-writes"];
+        writes [], figures [], checks ["last-writes"], counts_rows true;
     SCRIPT: "script", "transaction",
         "transactions of your own, in the language of pgbench's scripts; without options pgbench's tpcb-like",
         kinds [],
-        timed Timed::All,
+        timed Timed::Users,
         writes [], figures [], checks ["script-conditions"];
     LEDGER: "ledger", "insert",
         "unique inserts, one per transaction: at the end exactly the acknowledged rows must exist",

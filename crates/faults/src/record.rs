@@ -9,7 +9,7 @@ use crate::struck::Struck;
 /// All that is known of one fault.
 #[derive(Debug, Clone, Default)]
 pub struct FaultRecord {
-    /// Its kind.
+    /// The word of a scenario: `power-off`.
     pub kind: String,
     /// What it was aimed at, as written.
     pub target: String,

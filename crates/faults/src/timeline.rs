@@ -34,7 +34,7 @@ pub enum Action {
     },
     /// A phase begins.
     Phase {
-        /// Its number.
+        /// Counted from 0 in the order of the schedule.
         phase: usize,
     },
     /// A fault strikes.

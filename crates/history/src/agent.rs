@@ -48,7 +48,7 @@ pub struct AgentFacts {
     pub first_client: u64,
     /// The most clients it had at once.
     pub clients: u32,
-    /// Its clock.
+    /// How far its clock is from that of the machine which conducted the run.
     pub clock: ClockFacts,
     /// How long after the others it began, seconds.
     pub late_s: f64,

@@ -77,7 +77,7 @@ pub enum EventKind {
     },
     /// A phase begins.
     Phase {
-        /// Its name.
+        /// As the schedule names it: `baseline`.
         name: String,
         /// Its planned length, seconds.
         for_s: f64,
@@ -86,7 +86,7 @@ pub enum EventKind {
     FaultAsked {
         /// Its number in the run, from 0.
         fault: FaultId,
-        /// Its kind: `power-off`.
+        /// The word of a scenario: `power-off`.
         kind: String,
         /// What it was aimed at, as written: `host: leader`.
         target: String,
@@ -97,16 +97,16 @@ pub enum EventKind {
     },
     /// A fault took effect, or its receipt says it did not.
     FaultTookEffect {
-        /// Its number.
+        /// As it was asked for.
         fault: FaultId,
-        /// The evidence.
+        /// What shows it, or shows that it did not.
         receipt: Receipt,
     },
     /// A fault was healed.
     FaultHealed {
-        /// Its number.
+        /// As it was asked for.
         fault: FaultId,
-        /// The evidence.
+        /// What shows it, or shows that something is left of it.
         receipt: Receipt,
     },
     /// Marks that were written on a node's volume before a power-off were looked for after it.
@@ -118,16 +118,16 @@ pub enum EventKind {
     },
     /// A node stopped being there.
     NodeDown {
-        /// Its name.
+        /// As `n1`.
         node: String,
-        /// Path of its host.
+        /// Path of the host that it ran on.
         host: String,
     },
     /// A node is there (again).
     NodeUp {
-        /// Its name.
+        /// As `n1`.
         node: String,
-        /// Path of its host.
+        /// Path of the host that it runs on now.
         host: String,
     },
     /// A node has moved to another host while it ran, or was to and has not.
@@ -146,7 +146,7 @@ pub enum EventKind {
     },
     /// A node's volume is served from a component on another host now.
     VolumeMoved {
-        /// The node.
+        /// Whose volume it is; it may run elsewhere than either component.
         node: String,
         /// Path of the host whose component serves.
         host: String,
@@ -155,12 +155,12 @@ pub enum EventKind {
     },
     /// Another node takes the writes now.
     Leader {
-        /// Its name.
+        /// The new leader.
         node: String,
     },
     /// The node that led before leads again, and for some time nobody did.
     LeaderAgain {
-        /// Its name.
+        /// The old leader.
         node: String,
         /// For so many seconds no node said that it led, to a look.
         without_s: f64,
@@ -183,16 +183,16 @@ pub enum EventKind {
     },
     /// A load ended though nobody told it to: a defect of the load generator, not of the database.
     LoadEnded {
-        /// The load.
+        /// As the scenario names it.
         load: String,
         /// The load generator's error, one line that names the load.
         why: String,
     },
     /// An agent is lost: the process on another machine that did a part of a load.
     AgentLost {
-        /// The agent.
+        /// As the scenario names it.
         agent: String,
-        /// The load.
+        /// The load that it did a part of.
         load: String,
         /// How it showed.
         why: String,
@@ -204,7 +204,7 @@ pub enum EventKind {
     },
     /// The final read of a load's data did not happen.
     FinalReadMissed {
-        /// The load.
+        /// The load whose writes stay unread.
         load: String,
         /// The nodes that were asked.
         nodes: Vec<String>,
@@ -213,7 +213,7 @@ pub enum EventKind {
     },
     /// A node has lost its power, and what was not synced could not be taken back from its volume: the content is in doubt.
     RollbackFailed {
-        /// The node.
+        /// Whose volume it is.
         node: String,
         /// Its volume, or the component of it, for a person to read.
         volume: String,
@@ -232,11 +232,11 @@ pub enum EventKind {
     },
     /// A check has been made.
     Check {
-        /// Its name.
+        /// As `holdfast list checks` has it.
         name: String,
-        /// Its verdict.
+        /// Whether the history passes it.
         verdict: Verdict,
-        /// The story.
+        /// What it saw, as the report tells it.
         explanation: String,
     },
     /// The run was interrupted (a signal), or could not go on.
@@ -251,7 +251,7 @@ pub enum EventKind {
     },
     /// Last line of a run that ended in order.
     RunEnded {
-        /// The verdict.
+        /// Of the run as a whole; the exit code follows from it.
         verdict: Verdict,
     },
 }

@@ -57,7 +57,7 @@ pub struct LinkFacts {
 /// What everything that leaves or enters a place shares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeFacts {
-    /// Its name.
+    /// As the scenario names it, for links and receipts that go through it.
     pub name: String,
     /// Path of the place it stands around.
     pub around: String,

@@ -232,7 +232,7 @@ impl Action {
 /// What became of one condition that the data must meet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConditionFound {
-    /// Its name.
+    /// As the workload, or the user's script, names it.
     pub name: String,
     /// How often it is violated.
     pub violations: u64,
@@ -263,7 +263,7 @@ pub struct Operation {
     /// When it ended, seconds.
     #[serde(serialize_with = "crate::seconds::serialize")]
     pub completed_s: f64,
-    /// Its outcome.
+    /// Acknowledged, refused, or not known.
     pub outcome: Outcome,
     /// The class of its error, when there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

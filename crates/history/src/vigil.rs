@@ -31,7 +31,7 @@ pub enum LabPart {
     },
     /// The thread of a load.
     Load {
-        /// Its name.
+        /// As the scenario names it.
         load: String,
     },
 }

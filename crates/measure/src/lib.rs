@@ -18,6 +18,7 @@ pub mod meanwhile;
 pub mod recorder;
 pub mod recovery;
 pub mod restore;
+pub mod thousands;
 pub mod timeline;
 pub mod waits;
 pub mod warnings;

@@ -2,6 +2,8 @@
 //!
 //! Owns the thresholds and the wording. Whether a doubt is shown, and where, is for others.
 
+use crate::thousands::with_thousands;
+
 /// Values that must lie beyond a percentile before it is more than chance.
 pub const SAMPLES_BEYOND_MIN: u64 = 10;
 /// Share of the machine's processor time beyond which everything waits for everything.
@@ -136,7 +138,7 @@ impl Doubt {
     /// Where it is and with which figures, for a list of several.
     fn place_and_figures(&self) -> String {
         match self {
-            Doubt::FewSamples { what, samples, .. } => format!("{what} ({samples})"),
+            Doubt::FewSamples { what, samples, .. } => format!("{what} ({})", with_thousands(*samples)),
             Doubt::NotSettled { load, first_half_per_s, second_half_per_s } => {
                 format!("{load} ({first_half_per_s:.1}, then {second_half_per_s:.1})")
             }
@@ -151,7 +153,9 @@ impl Doubt {
     pub fn what(&self) -> String {
         match self {
             Doubt::FewSamples { what, percentile, samples } => {
-                let (name, needed) = (percentile.name(), percentile.samples_needed());
+                let (samples, needed) =
+                    (with_thousands(*samples), with_thousands(percentile.samples_needed()));
+                let name = percentile.name();
                 format!("too few samples for {name} of {what}: {samples} measured, {needed} needed")
             }
             Doubt::CpuSaturated { busy_share, others_share } => {
@@ -172,8 +176,10 @@ impl Doubt {
                 "the baseline of load {load} has {seconds} whole seconds, too few to tell whether it was steady"
             ),
             Doubt::GeneratorLate { load, late_us_p99, response_us_p50 } => format!(
-                "the generator of load {load} sent 1 % of its operations at least {late_us_p99} us late; the median \
-                 response took {response_us_p50} us"
+                "the generator of load {load} sent 1 % of its operations at least {:.1} ms late; the median response \
+                 took {:.1} ms",
+                *late_us_p99 as f64 / 1e3,
+                *response_us_p50 as f64 / 1e3
             ),
             Doubt::RateNotKept { load, operations } => format!(
                 "{operations} operations of load {load} were due but never sent: all its connections were busy"
@@ -265,7 +271,7 @@ fn what_of_all(group: &[&Doubt]) -> String {
         [Doubt::FewSamples { percentile, .. }, _, ..] => format!(
             "too few samples for {} ({} needed): {}",
             percentile.name(),
-            percentile.samples_needed(),
+            with_thousands(percentile.samples_needed()),
             of_each(&Doubt::place_and_figures)
         ),
         [Doubt::NotSettled { .. }, _, ..] => format!(
@@ -331,7 +337,7 @@ mod tests {
         let doubted = |samples| few_samples("x", samples).len();
         assert_eq!([0, 1, 199, 200, 999, 1000, 9999, 10_000].map(doubted), [0, 3, 3, 2, 2, 1, 1, 0]);
         let doubt = &few_samples("tpcb, phase fault", 150)[1];
-        assert_eq!(doubt.what(), "too few samples for p99 of tpcb, phase fault: 150 measured, 1000 needed");
+        assert_eq!(doubt.what(), "too few samples for p99 of tpcb, phase fault: 150 measured, 1,000 needed");
         assert!(!doubt.remedy().is_empty());
     }
 
@@ -374,8 +380,8 @@ mod tests {
             told,
             [
                 doubts[0].what().as_str(),
-                "too few samples for p99 (1000 needed): a, phase x (500); a, phase y (600); b, phase x (150)",
-                "too few samples for p99.9 (10000 needed): a, phase x (500); a, phase y (600)",
+                "too few samples for p99 (1,000 needed): a, phase x (500); a, phase y (600); b, phase x (150)",
+                "too few samples for p99.9 (10,000 needed): a, phase x (500); a, phase y (600)",
                 "too few samples for p95 of b, phase x: 150 measured, 200 needed",
                 "no operation of load a succeeded in the baseline: its recovery cannot be measured",
             ]
@@ -387,7 +393,12 @@ mod tests {
         assert_eq!(generator_late("l", 200, 300), None);
         assert_eq!(generator_late("l", 900, 10_000), None);
         let late = generator_late("l", 1_100, 10_000).expect("late");
-        assert!(late.what().contains("1100 us late") && !late.remedy().is_empty(), "{}", late.what());
+        assert!(
+            late.what().contains("1.1 ms late; the median response took 10.0 ms")
+                && !late.remedy().is_empty(),
+            "{}",
+            late.what()
+        );
         assert_eq!(rate_not_kept("l", 200, 2_000.0), None);
         let waiting = rate_not_kept("l", 201, 2_000.0).expect("not kept");
         assert!(waiting.what().starts_with("201 operations") && !waiting.remedy().is_empty());

@@ -132,7 +132,7 @@ impl LatencyMs {
 /// What one statement costs on the network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Its name.
+    /// As results name what is timed: `COMMIT`.
     pub name: String,
     /// Quorum round trips it waits for, one after the other.
     pub quorum_round_trips: usize,

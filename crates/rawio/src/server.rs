@@ -24,7 +24,7 @@ pub const LISTENS: &str = "listening since boot ";
 pub struct Node {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Its volume.
+    /// The folder in which passes make their files.
     pub volume: PathBuf,
     /// Which of the node's boots this is.
     pub boot: u64,

@@ -2,16 +2,12 @@
 //!
 //! A no-break space stands between a number and its unit, so that no line ever ends between them.
 
+use measure::thousands::group;
+pub use measure::thousands::with_thousands as count;
 use results::losses::LostWrites;
 
 /// What stands where nothing was measured.
 pub(crate) const NOTHING: &str = "–";
-
-/// A whole number with thousands separated: `1,234`.
-#[must_use]
-pub fn count(value: u64) -> String {
-    group(&value.to_string())
-}
 
 /// Lost writes, of which there may be more: `at least 1,234`.
 pub(crate) fn lost(lost: LostWrites) -> String {
@@ -19,18 +15,6 @@ pub(crate) fn lost(lost: LostWrites) -> String {
         LostWrites::Exactly(known) => count(known),
         LostWrites::AtLeast(known) => format!("at least {}", count(known)),
     }
-}
-
-/// Puts a comma between each three digits, from the right.
-fn group(digits: &str) -> String {
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// A number with so many decimals and its thousands separated.

@@ -89,7 +89,7 @@ fn load(result: &RunResult) -> String {
     let mut sentences = Vec::new();
     if !closed.is_empty() {
         sentences.push(format!(
-            "closed loop ({}): each client sends its next operation as soon as the last one has ended. During an \
+            "closed loop ({}): each client sends its next operation once the last one has ended, and its pause where it has one. During an \
              outage the clients wait, so few operations are affected: the outage shows in throughput and recovery \
              time, not in percentiles.",
             format::listed(&closed)

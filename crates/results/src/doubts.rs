@@ -36,8 +36,15 @@ pub enum Doubt<'r> {
     LoadEndedEarly(&'r LoadResult, &'r EndedEarly),
     /// What the times of an agent, or its beginning, leave open.
     Agent(&'r AgentFacts, AgentDoubt),
-    /// Stalls of the lab that reach into what is judged; one or more.
-    Stalled(Vec<&'r Stall>),
+    /// Stalls of the lab that reach into what is judged.
+    Stalled {
+        /// The longest of them.
+        longest: &'r Stall,
+        /// How many there are beside it.
+        others: usize,
+        /// How long the others took together, seconds.
+        others_s: f64,
+    },
     /// Something that a stranger did to a node.
     Interference(&'r InterferenceResult),
     /// A rule that the platform broke.
@@ -106,11 +113,11 @@ impl RunResult {
     fn doubts_of_the_lab(&self) -> Vec<Doubt<'_>> {
         let judged_from_s = self.judged_from_s();
         let lab = &self.lab;
-        let stalls: Vec<&Stall> = lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s).collect();
+        let stalls = lab.stalls.iter().filter(|stall| stall.to_s >= judged_from_s);
         let strangers = lab.interference.iter().filter(|seen| seen.interference.is_doubtful());
         let unshut = lab.kernel_path.as_ref().map(|path| path.places_unshut).filter(|times| *times > 0);
         let mut doubts = Vec::new();
-        doubts.extend((!stalls.is_empty()).then_some(Doubt::Stalled(stalls)));
+        doubts.extend(stalled(stalls));
         doubts.extend(strangers.map(Doubt::Interference));
         doubts.extend(lab.placement.iter().map(Doubt::Placement));
         doubts.extend(unshut.map(Doubt::PlacesUnshut));
@@ -126,6 +133,13 @@ impl RunResult {
     }
 }
 
+/// One doubt for all stalls, if there are any.
+fn stalled<'r>(stalls: impl Iterator<Item = &'r Stall> + Clone) -> Option<Doubt<'r>> {
+    let longest = stalls.clone().max_by(|one, other| one.length_s.total_cmp(&other.length_s))?;
+    let others_s = stalls.clone().map(|stall| stall.length_s).sum::<f64>() - longest.length_s;
+    Some(Doubt::Stalled { longest, others: stalls.count() - 1, others_s })
+}
+
 impl Doubt<'_> {
     /// Whether figures of throughput, latency and time are not the database's alone. What a load did or did not do is.
     #[must_use]
@@ -137,7 +151,7 @@ impl Doubt<'_> {
             | Doubt::LinksNotAsConfigured(_)
             | Doubt::LoadEndedEarly(..)
             | Doubt::Agent(..)
-            | Doubt::Stalled(_)
+            | Doubt::Stalled { .. }
             | Doubt::Interference(_)
             | Doubt::Placement(_)
             | Doubt::PlacesUnshut(_) => true,
@@ -171,10 +185,8 @@ impl fmt::Display for Doubt<'_> {
                 write!(formatter, "agent {} started {:.1} s late", agent.agent, agent.late_s)
             }
             Doubt::Agent(agent, _) => write!(formatter, "the times of agent {} are not known", agent.agent),
-            Doubt::Stalled(stalls) => {
-                let longest = stalls.iter().max_by(|one, other| one.length_s.total_cmp(&other.length_s));
-                let (length_s, from_s) = longest.map_or((0.0, 0.0), |stall| (stall.length_s, stall.from_s));
-                write!(formatter, "the lab stalled for {length_s:.1} s at {from_s:.1} s")
+            Doubt::Stalled { longest, .. } => {
+                write!(formatter, "the lab stalled for {:.1} s at {:.1} s", longest.length_s, longest.from_s)
             }
             Doubt::Interference(seen) => write!(formatter, "{} at {:.1} s", seen.interference, seen.t_s),
             Doubt::Placement(of) => write!(formatter, "{}, against the platform's own rules", of.violation),

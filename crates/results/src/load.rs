@@ -96,7 +96,7 @@ pub struct PhaseResult {
     pub from_s: f64,
     /// When it ended.
     pub to_s: f64,
-    /// Its figures.
+    /// What was measured within it.
     #[serde(flatten)]
     pub measured: LoadFigures,
 }
@@ -104,9 +104,9 @@ pub struct PhaseResult {
 /// The figures of one load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
-    /// Its name.
+    /// As the scenario names it, or else its workload.
     pub name: String,
-    /// Its workload.
+    /// As `holdfast list workloads` has it.
     pub workload: String,
     /// Its figures, warm-up left out.
     #[serde(flatten)]

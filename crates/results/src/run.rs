@@ -164,7 +164,7 @@ pub struct ExpectationResult {
     /// What was measured, with its unit, and of which load, phase or fault where there are several: the worst of them.
     /// `nothing` when it was not measured.
     pub measured: String,
-    /// Its verdict.
+    /// `unknown` where too little was measured to tell.
     pub verdict: Verdict,
 }
 
@@ -173,7 +173,7 @@ pub struct ExpectationResult {
 pub struct CheckResult {
     /// Its name: `ledger`, `tpcb-sums`.
     pub name: String,
-    /// Its verdict.
+    /// `unknown` where the history does not show enough.
     pub verdict: Verdict,
     /// The explanation: for a failure, a minimal story that a reader can verify.
     pub explanation: String,

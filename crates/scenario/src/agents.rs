@@ -8,7 +8,7 @@ use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Cluster, Load};
 use crate::scenario::Phase;
 use crate::wording::{listed, shortened};
-use crate::workload_options::ycsb_inserts;
+use crate::workload_options::counts_rows;
 
 /// Whether there are agents of these names, each named once.
 pub(crate) fn check_known(named: &[Spanned<String>], cluster: Option<&Cluster>, findings: &mut Findings) {
@@ -60,9 +60,10 @@ pub(crate) fn check_load(
     findings: &mut Findings,
 ) {
     let Some(first) = named.first() else { return };
-    if let Some(why) = must_stay(load) {
+    if counts_rows(&load.workload, &load.options) {
+        let why = "the rows that it makes are counted by all its clients together";
         let message = format!("the workload `{}` cannot stand on agents: {why}", load.workload);
-        let help = "leave `agents` out, or use another workload";
+        let help = "leave `agents` out, or use a workload or options that make no rows";
         findings.add("not-on-agents", workload_at, message, "has to stay in one process", help);
         return;
     }
@@ -72,16 +73,5 @@ pub(crate) fn check_load(
         let message = format!("load `{}` has fewer clients than agents: {least} and {agents}", load.name);
         let help = format!("give it {agents} clients or more in every phase, or name fewer agents");
         findings.add("too-few-clients", first.at, message, "one of them would have no client", help);
-    }
-}
-
-/// Why a load cannot be done by other processes than the one that makes its tables and reads its end.
-fn must_stay(load: &Load) -> Option<&'static str> {
-    match load.workload.as_str() {
-        "iot" => Some("its rows are counted by all its clients together"),
-        "ycsb" if ycsb_inserts(&load.options) => {
-            Some("with inserts, its rows are counted by all its clients together")
-        }
-        _ => None,
     }
 }

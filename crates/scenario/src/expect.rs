@@ -170,7 +170,7 @@ fn read_bound(text: &str, unit: Unit) -> Result<f64, UnitError> {
 fn read_count(text: &str) -> Result<f64, UnitError> {
     match text.parse::<u32>() {
         Ok(count) if text.chars().all(|c| c.is_ascii_digit()) => Ok(f64::from(count)),
-        _ => Err(UnitError::NotAQuantity { text: text.to_owned(), kind: "a plain number", example: "0" }),
+        _ => Err(UnitError::NotANumber { text: text.to_owned() }),
     }
 }
 
@@ -179,7 +179,7 @@ fn read_number(text: &str) -> Result<f64, UnitError> {
         Ok(number) if number.is_finite() && text.chars().all(|c| c.is_ascii_digit() || c == '.') => {
             Ok(number)
         }
-        _ => Err(UnitError::NotAQuantity { text: text.to_owned(), kind: "a plain number", example: "100" }),
+        _ => Err(UnitError::NotANumber { text: text.to_owned() }),
     }
 }
 
@@ -192,7 +192,8 @@ pub(crate) fn resolve(
 ) -> Vec<Expectation> {
     let surroundings = Surroundings::new(loads, schedule);
     let resolve = |document: ExpectationDocument| {
-        surroundings.check_needs(&document, findings);
+        // Nothing is to be said of a scope where the quantity is nowhere.
+        surroundings.check_needs(&document, findings)?;
         let (load, within) = surroundings.scope(&document, findings)?;
         let ExpectationDocument { name, wanted, comparison, bound, entry, .. } = document;
         Some(Expectation { name, quantity: entry.quantity, load, within, wanted, comparison, bound })
@@ -219,7 +220,7 @@ impl<'s> Surroundings<'s> {
         Surroundings { loads, schedule, faults: schedule.iter().flat_map(of_phase).collect() }
     }
 
-    fn check_needs(&self, document: &ExpectationDocument, findings: &mut Findings) {
+    fn check_needs(&self, document: &ExpectationDocument, findings: &mut Findings) -> Option<()> {
         let name = document.entry.name;
         let workloads = document.entry.needs.workloads();
         let has_load =
@@ -247,8 +248,9 @@ impl<'s> Surroundings<'s> {
                     )
                 },
             ),
-            _ => {}
+            _ => return Some(()),
         }
+        None
     }
 
     /// The load and the phases or faults that a name is about; `None` where that is refused.

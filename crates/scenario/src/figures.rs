@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use capabilities::workloads::{NAMES, WorkloadFacts, spelt, workload};
+use capabilities::workloads::{NAMES, Timed, WorkloadFacts, spelt, workload};
 
 use crate::rejection::{Findings, Spot};
 use crate::wording::{closest, listed, shortened};
@@ -32,9 +32,6 @@ const WHOLE: &str = "latency";
 pub const UNITS: &[&str] = &["us", "ms"];
 /// Statistics of a latency.
 pub const STATISTICS: &[&str] = &["mean", "p50", "p90", "p95", "p99", "p99_9", "max"];
-
-/// The workload whose statements its user names.
-const SCRIPT: &str = "script";
 
 /// Operations of these workloads as a figure's name has them; those of all where there are none. Kinds with figures of
 /// their own are left out.
@@ -67,11 +64,12 @@ pub(crate) fn check(name: &str, at: Spot, workloads: &[&str], findings: &mut Fin
             UNITS.iter().flat_map(|unit| STATISTICS.iter().map(move |of| format!("{what}_{unit}_{of}")));
         known.extend(timed);
     }
+    let is_users = |name: &&str| workload(name).is_some_and(|facts| facts.timed == Timed::Users);
     let is_timed = || {
         let unit = UNITS.iter().find_map(|unit| name.rsplit_once(&format!("_{unit}_")));
         unit.is_some_and(|(what, statistic)| !what.is_empty() && STATISTICS.contains(&statistic))
     };
-    if known.iter().any(|known| known == name) || workloads.contains(&SCRIPT) && is_timed() {
+    if known.iter().any(|known| known == name) || workloads.iter().any(is_users) && is_timed() {
         return Some(());
     }
     if let Some((_, Some(facts))) = plain().find(|(figure, _)| *figure == name) {

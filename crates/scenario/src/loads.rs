@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use capabilities::workloads::{NAMES, workload};
-use capabilities::{Capabilities, Understands, VOLUME_WORKLOAD};
+use capabilities::{Capabilities, Lack, VOLUME_WORKLOAD};
 
 use crate::agents;
 use crate::catalogue::WORKLOADS;
@@ -117,6 +117,11 @@ impl LoadDocument {
     }
 }
 
+/// The workloads that an engine carries.
+fn workloads_of(engine: &Capabilities) -> Vec<&'static str> {
+    NAMES.iter().copied().filter(|workload| engine.understands.workload(workload)).collect()
+}
+
 /// Names of the engines that carry a workload.
 fn engines_with(workload: &str) -> Vec<&'static str> {
     let carry = capabilities::engines().iter().filter(|engine| engine.understands.workload(workload));
@@ -126,39 +131,28 @@ fn engines_with(workload: &str) -> Vec<&'static str> {
 /// Whether the engine understands what each load asks.
 pub(crate) fn check_language(documents: &[LoadDocument], engine: &Capabilities, findings: &mut Findings) {
     let name = engine.name;
-    for document in documents.iter().filter(|document| !engine.understands.workload(document.workload)) {
+    for document in documents {
         let workload = document.workload;
-        let (message, label, help) = match engine.understands {
-            Understands::Volume(raw) => (
-                format!("the workload `{workload}` needs a database; `engine: {name}` has none"),
-                "needs a database",
-                format!("use another engine, or the workload `{raw}`"),
+        let Some(lack) = engine.understands.why_not(workload) else { continue };
+        let another_engine = || format!("use another engine, or one of {}", listed(&workloads_of(engine)));
+        let (message, help) = match lack {
+            Lack::Database => (
+                format!("{lack}; `engine: {name}` has none"),
+                format!("use another engine, or the workload `{VOLUME_WORKLOAD}`"),
             ),
-            Understands::Only(spoken) if workload != VOLUME_WORKLOAD => (
-                format!("the workload `{workload}` needs SQL, and the engine `{name}` does not speak it"),
-                "needs SQL",
-                format!("use another engine, or one of {}", listed(spoken)),
-            ),
-            Understands::Rows(spoken) if workload != VOLUME_WORKLOAD => (
-                format!(
-                    "the workload `{workload}` needs transactions of several statements, and the engine `{name}` has \
-                     none"
-                ),
-                "needs transactions",
-                format!("use another engine, or one of {}", listed(spoken)),
-            ),
-            Understands::SqlBut(_) if workload != VOLUME_WORKLOAD => (
-                format!("the workload `{workload}` does not support the SQL dialect of the engine `{name}`"),
-                "needs another SQL",
+            Lack::Sql => (format!("{lack}, and the engine `{name}` does not speak it"), another_engine()),
+            Lack::Transactions => (format!("{lack}, and the engine `{name}` has none"), another_engine()),
+            Lack::Dialect => (
+                format!("does not support the SQL dialect of the engine `{name}`"),
                 format!("use another workload, or one of the engines {}", listed(&engines_with(workload))),
             ),
-            _ => (
-                format!("the workload `{workload}` measures a node's volume without a database"),
-                "needs a bare volume",
+            Lack::Volume => (
+                "measures a node's volume without a database".to_owned(),
                 format!("write `engine: {}`, or use another workload", without_database()),
             ),
         };
-        findings.add("wrong-language", document.workload_at, message, label, help);
+        let message = format!("the workload `{workload}` {message}");
+        findings.add("wrong-language", document.workload_at, message, lack.to_string(), help);
     }
     if engine.has_isolation_levels {
         return;
@@ -219,7 +213,7 @@ pub(crate) fn check_reads(
                 ),
                 format!("leave `reads` out, or use one of {}", listed(&with_old_reads())),
             );
-        } else if document.workload == "ycsb" && workload_options::ycsb_inserts(&document.options) {
+        } else if workload_options::counts_rows(document.workload, &document.options) {
             refuse(
                 "a replica may not have a row yet that was just inserted".to_owned(),
                 "use one of the core workloads without inserts: a, b, c, f".to_owned(),

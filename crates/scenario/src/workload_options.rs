@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use capabilities::workloads::{option, table};
+use capabilities::workloads::{option, table, workload};
 
 use crate::decode::Decoder;
 use crate::language::{Fields, Shape};
@@ -117,8 +117,14 @@ pub(crate) fn is_number(workload: &str, name: &str) -> bool {
     option(workload, name).is_some_and(|field| matches!(field.shape, Shape::Count { .. } | Shape::Positive))
 }
 
-/// Whether YCSB's operations make new rows.
-pub(crate) fn ycsb_inserts(options: &BTreeMap<String, String>) -> bool {
+/// Whether a load's clients count together the rows that they make: of a workload with a share of inserts, only with inserts.
+pub(crate) fn counts_rows(name: &str, options: &BTreeMap<String, String>) -> bool {
+    workload(name).is_some_and(|facts| facts.counts_rows)
+        && (option(name, "insert").is_none() || inserts(options))
+}
+
+/// Whether YCSB's shares, or else its core workload, have inserts.
+fn inserts(options: &BTreeMap<String, String>) -> bool {
     const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];
     let is_some = |share: &String| share.trim_end_matches('%').parse::<f64>().is_ok_and(|share| share > 0.0);
     if SHARES.iter().any(|share| options.contains_key(*share)) {

@@ -11,9 +11,9 @@ use load::LoadPlan;
 use measure::{Doubt, Histogram, Timeline, warnings};
 use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
 
-use crate::barren_load::barren;
 use crate::checks::checks_of;
 use crate::loads::{load_figures, with_demand};
+use crate::reasons::in_words;
 
 /// What is known of a load alone when it has ended.
 pub struct LoadAlone<'a> {
@@ -117,38 +117,23 @@ impl LoadAlone<'_> {
 
 /// What is proved. A load on tables it did not make proves nothing about them, which is no failure of the load.
 fn verdict(result: &RunResult, makes_tables: bool, interrupted: bool) -> (Verdict, Vec<String>) {
-    let mut reasons = Vec::new();
-    let mut verdict = result.checks.iter().fold(Verdict::Pass, |verdict, check| {
-        if check.verdict != Verdict::Pass {
-            reasons.push(format!("check {}: {}", check.name, check.explanation));
-        }
-        verdict.and(check.verdict)
-    });
-    let mut doubt = |why: &str| {
-        reasons.push(why.to_owned());
-        verdict = verdict.and(Verdict::Unknown);
-    };
-    if interrupted {
-        doubt("the load was interrupted");
+    let found = result.checks.iter().filter(|check| check.verdict != Verdict::Pass);
+    let found = found.map(|check| (check.verdict, format!("check {}: {}", check.name, check.explanation)));
+    let own = [
+        (interrupted, "the load was interrupted"),
+        (!makes_tables, "the load used existing tables, so nothing is proved about the data"),
+    ];
+    let own: Vec<&str> = own.into_iter().filter(|(is_so, _)| *is_so).map(|(_, why)| why).collect();
+    let doubts = result.doubts();
+    // These two are why it has no checks.
+    let told = doubts.iter().filter(|doubt| own.is_empty() || **doubt != results::Doubt::NoChecks);
+    let doubtful = own.iter().map(|why| (*why).to_owned()).chain(told.map(in_words));
+    let parts: Vec<(Verdict, String)> = found.chain(doubtful.map(|why| (Verdict::Unknown, why))).collect();
+    let whole = parts.iter().fold(Verdict::Pass, |whole, (part, _)| whole.and(*part));
+    match whole {
+        Verdict::Pass => (whole, vec!["every check passed".to_owned()]),
+        _ => (whole, parts.into_iter().map(|(_, reason)| reason).collect()),
     }
-    if let Some(ended) = result.loads.iter().find_map(|load| load.ended_early.as_ref()) {
-        doubt(&format!("{}. The load ended early, so its figures are incomplete", ended.why));
-    }
-    if result.loads.iter().all(|load| load.measured.transactions == 0) {
-        doubt("no transaction succeeded");
-    }
-    if let Some(why) = result.loads.iter().find_map(|load| Some(barren(load, load.barren()?))) {
-        doubt(&why);
-    }
-    if !makes_tables {
-        doubt("the load used existing tables, so nothing is proved about the data");
-    } else if result.checks.is_empty() && !interrupted {
-        doubt("no check applies to this workload, so nothing is proved about the data");
-    }
-    if reasons.is_empty() {
-        reasons.push("every check passed".to_owned());
-    }
-    (verdict, reasons)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Decides nothing that a check, a receipt or an expectation has not said.
 
-use history::{FaultId, Receipt, Stall, Verdict};
+use history::{FaultId, Receipt, Verdict};
 use results::{Doubt, EndedEarly, FaultResult, InterferenceResult, PlacementResult, RunResult};
 
 use crate::barren_load::barren;
@@ -33,24 +33,22 @@ pub(crate) fn verdict(
     // A run that was cut short has not had the time for these.
     let is_too_early =
         |doubt: &&Doubt<'_>| interrupted.is_some() && matches!(doubt, Doubt::NoSuccess(_) | Doubt::NoChecks);
-    let told = doubts.iter().filter(|doubt| !is_too_early(doubt)).filter_map(in_words);
-    parts.extend(told.map(|reason| (Verdict::Unknown, reason)));
-    let lab_lost_synced = result.faults.iter().any(|fault| fault.lab_lost_synced);
-    let is_nothing_shown = lab_lost_synced || !result.lab.failed_rollbacks.is_empty();
+    // What a check found may be the lab's own doing then: these stand first, and nothing is a failure.
+    let shows_nothing =
+        |doubt: &&Doubt<'_>| matches!(doubt, Doubt::LabLostSynced(_) | Doubt::FailedRollback(_));
+    let (first, told): (Vec<_>, Vec<_>) =
+        doubts.iter().filter(|doubt| !is_too_early(doubt)).partition(shows_nothing);
+    parts.extend(told.into_iter().map(|doubt| (Verdict::Unknown, in_words(doubt))));
     // Whoever interrupts a run asks for no verdict: its exit code is always that of `unknown`.
-    let whole = match is_nothing_shown || interrupted.is_some() {
+    let whole = match !first.is_empty() || interrupted.is_some() {
         true => Verdict::Unknown,
         false => parts.iter().fold(Verdict::Pass, |verdict, (part, _)| verdict.and(*part)),
     };
     parts.retain(|(part, _)| *part != Verdict::Pass);
     parts.sort_by_key(|(part, _)| std::cmp::Reverse(*part));
-    let mut reasons: Vec<String> = not_brought_back(result).collect();
+    let mut reasons: Vec<String> = first.into_iter().map(in_words).collect();
     reasons.extend(interrupted.map(|why| format!("the run ended early: {why}")));
     reasons.extend(parts.into_iter().map(|(_, reason)| reason));
-    if lab_lost_synced {
-        let why = "the lab lost synced data at a power-off, so this run shows nothing about the database";
-        reasons.insert(0, why.to_owned());
-    }
     if whole == Verdict::Pass {
         reasons = vec![all_that_held(result)];
     }
@@ -76,10 +74,16 @@ fn never_struck(number: FaultId) -> (Verdict, String) {
     (Verdict::Unknown, format!("fault {} of the schedule was never struck", number.ordinal()))
 }
 
-/// A doubt with what to do. None of those that stand before all others: the verdict itself begins with them.
-fn in_words(doubt: &Doubt<'_>) -> Option<String> {
-    Some(match doubt {
-        Doubt::LabLostSynced(_) | Doubt::FailedRollback(_) => return None,
+/// A doubt with what to do.
+pub(crate) fn in_words(doubt: &Doubt<'_>) -> String {
+    match doubt {
+        Doubt::LabLostSynced(_) => {
+            "the lab lost synced data at a power-off, so this run shows nothing about the database".to_owned()
+        }
+        Doubt::FailedRollback(of) => format!(
+            "{doubt} at a power-off, at {:.1} s: {}; this run shows nothing about the database",
+            of.t_s, of.why
+        ),
         // A fault that did not happen proves nothing about the database, neither way.
         Doubt::FaultNotShown(number, FaultResult { kind, target, receipt, .. }) => {
             let (number, evidence) = (number.ordinal(), receipt.evidence.join("; "));
@@ -91,10 +95,19 @@ fn in_words(doubt: &Doubt<'_>) -> Option<String> {
         }
         Doubt::LinksNotAsConfigured(Receipt { evidence, .. }) => format!("{doubt}: {}", evidence.join("; ")),
         Doubt::LoadEndedEarly(_, EndedEarly { why, .. }) => {
-            format!("{why}. The load ended before the schedule, so its figures are incomplete")
+            format!("{why}. The load ended early, so its figures are incomplete")
         }
         Doubt::Agent(agent, of) => crate::agents::left_open(agent, *of),
-        Doubt::Stalled(stalls) => stalled(stalls)?,
+        Doubt::Stalled { longest, others: 0, .. } => {
+            format!("{longest}; figures from that time are not the database's")
+        }
+        Doubt::Stalled { longest, others, others_s } => {
+            let more = match others {
+                1 => format!("once more for {others_s:.1} s"),
+                _ => format!("{others} more times for {others_s:.1} s in all"),
+            };
+            format!("{longest}, and {more}; figures from these times are not the database's")
+        }
         Doubt::Interference(InterferenceResult { interference, t_s }) => format!(
             "{interference} at {t_s:.1} s, outside the schedule; if this is intended, write `interference: expected` \
              in `database`"
@@ -112,37 +125,12 @@ fn in_words(doubt: &Doubt<'_>) -> Option<String> {
         Doubt::NoChecks => {
             "no check applies to any load, so the run proves nothing about the data".to_owned()
         }
-    })
-}
-
-/// Volumes whose content is in doubt by the lab's doing. They stand first: what a check found may be theirs.
-fn not_brought_back(result: &RunResult) -> impl Iterator<Item = String> {
-    result.lab.failed_rollbacks.iter().map(|of| {
-        let what = "could not be brought back to what was durable";
-        let why = format!("{} {what} at a power-off, at {:.1} s: {}", of.volume, of.t_s, of.why);
-        format!("{why}; this run shows nothing about the database")
-    })
-}
-
-/// One sentence for all stalls: the longest, and what the others add. Each has its own event.
-fn stalled(stalls: &[&Stall]) -> Option<String> {
-    let longest = stalls.iter().max_by(|one, other| one.length_s.total_cmp(&other.length_s))?;
-    let others = stalls.len() - 1;
-    let sum_s = stalls.iter().map(|stall| stall.length_s).sum::<f64>() - longest.length_s;
-    Some(match others {
-        0 => format!("{longest}; figures from that time are not the database's"),
-        1 => format!(
-            "{longest}, and once more for {sum_s:.1} s; figures from these times are not the database's"
-        ),
-        _ => format!(
-            "{longest}, and {others} more times for {sum_s:.1} s in all; figures from these times are not the database's"
-        ),
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use history::{LabPart, PhaseFacts, Receipt, WARM_UP};
+    use history::{LabPart, PhaseFacts, Receipt, Stall, WARM_UP};
     use results::{CheckResult, FailedRollbackResult, KernelPathResult, LoadFigures, LoadResult};
 
     use super::*;
@@ -251,13 +239,17 @@ mod tests {
         let stall =
             |from_s: f64, length_s: f64| Stall::of(vec![LabPart::Supervisor], from_s, from_s + length_s);
         let [short, long, other] = [stall(5.0, 0.5), stall(10.0, 2.0), stall(20.0, 0.7)];
-        assert_eq!(stalled(&[]), None);
         let longest = "the lab stalled for 2.0 s from 10.0 s on: supervisor, with all that it serves";
-        let told = |stalls: &[&Stall]| stalled(stalls).expect("a sentence");
+        let told = |stalls: &[&Stall]| {
+            let mut result = ended(100, 1);
+            result.lab.stalls = stalls.iter().copied().cloned().collect();
+            verdict(&result, 0, None, None).1.remove(0)
+        };
+        assert_eq!(told(&[]), "every check passed");
         assert_eq!(told(&[&long]), format!("{longest}; figures from that time are not the database's"));
-        let more = format!(
-            "{longest}, and 2 more times for 1.2 s in all; figures from these times are not the database's"
-        );
+        let of_these = "figures from these times are not the database's";
+        assert_eq!(told(&[&long, &short]), format!("{longest}, and once more for 0.5 s; {of_these}"));
+        let more = format!("{longest}, and 2 more times for 1.2 s in all; {of_these}");
         assert_eq!(told(&[&short, &long, &other]), more);
         let waited = Stall { waited_for_processor_s: Some(1.96), ..long.clone() };
         let why = "supervisor, with all that it serves (it waited 2.0 s of that for a processor); figures";

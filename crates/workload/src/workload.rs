@@ -417,7 +417,7 @@ pub trait Workload: Send + Sync {
     fn statement_names(&self) -> Vec<&str> {
         match self.facts().timed {
             Timed::None => Vec::new(),
-            Timed::These(_) | Timed::All => {
+            Timed::These(_) | Timed::All | Timed::Users => {
                 self.statements().iter().map(|statement| statement.name.as_ref()).collect()
             }
         }

@@ -33,7 +33,7 @@ pub struct Language {
 pub struct Fields {
     /// What the map is, with its article, for messages.
     pub what: &'static str,
-    /// Its keys.
+    /// In the order in which they are explained.
     pub fields: &'static [Field],
     /// Keys of which exactly one must be given; empty where there is no such choice.
     pub exactly_one_of: &'static [&'static str],

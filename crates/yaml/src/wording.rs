@@ -74,10 +74,15 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
         4..=8 => 2,
         _ => 3,
     };
+    // Two of four letters are half of the word: `node` is no misspelt `zone`, but `alfa` may be `alpha`.
+    let begins_alike = |name: &str| name.chars().next() == written.chars().next();
+    let is_near = |(distance, name): &(usize, &str)| {
+        *distance <= allowed && (*distance < 2 || written.len() > 4 || begins_alike(name))
+    };
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(written, name), name))
-        .filter(|(distance, _)| *distance <= allowed)
+        .filter(is_near)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
@@ -102,4 +107,18 @@ pub fn shortened(text: &str) -> String {
     const MOST: usize = 60;
     let flat: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(MOST).is_some() { format!("{flat}...") } else { flat }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_half_another_word_is_not_taken_for_it() {
+        let names = ["host", "rack", "zone", "region", "alpha"];
+        assert_eq!(nearest("node", names), None);
+        assert_eq!(nearest("alfa", names), Some("alpha"));
+        assert_eq!(nearest("zoen", names), Some("zone"));
+        assert_eq!(nearest("regoin", names), Some("region"));
+    }
 }

@@ -91,18 +91,23 @@ fn say_needs<'s>(scenarios: impl Iterator<Item = &'s Scenario>) {
         printed!("  cannot run on this machine: {why}");
     }
     let all: Vec<paper::Needs> = scenarios.into_iter().map(paper::needs).collect();
-    let most = |of: fn(&paper::Needs) -> u64| approximate_size(all.iter().map(of).max().unwrap_or(0) as f64);
+    let most = |of: fn(&paper::Needs) -> u64| all.iter().map(of).max().unwrap_or(0);
+    let (disk_bytes, memory_bytes) = (most(|needs| needs.disk_bytes), most(|needs| needs.memory_bytes));
     let room = platform::room::room(Path::new("runs"));
-    let free = |bytes: Option<u64>| {
-        bytes.map_or_else(|| "unknown".to_owned(), |bytes| approximate_size(bytes as f64))
-    };
-    printed!(
+    let free =
+        |bytes: Option<u64>, needed: u64| match bytes.map(|bytes| (bytes, approximate_size(bytes as f64))) {
+            None => "unknown".to_owned(),
+            Some((bytes, size)) if bytes < needed => format!("{size}, too little,"),
+            Some((_, size)) => size,
+        };
+    let line = format!(
         "  needs about {} of disk and {} of memory; free on this machine: {} and {}",
-        most(|needs| needs.disk_bytes),
-        most(|needs| needs.memory_bytes),
-        free(room.disk_bytes),
-        free(room.memory_bytes),
+        approximate_size(disk_bytes as f64),
+        approximate_size(memory_bytes as f64),
+        free(room.disk_bytes, disk_bytes),
+        free(room.memory_bytes, memory_bytes),
     );
+    printed!("{}", line.trim_end_matches(','));
 }
 
 /// Where the database's processes are not the lab's to start: what the cluster that starts them does with a silent node.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capabilities::Capabilities;
+use capabilities::{Capabilities, Lack};
 use history::whole_file::{self, Link};
 
 use crate::commands::reject;
@@ -11,7 +11,7 @@ use crate::printed;
 
 /// The workloads that an engine does not carry, those of one reason in a line.
 pub(super) fn not_carried(engine: &Capabilities) -> Vec<String> {
-    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut by_reason: Vec<(Lack, Vec<&str>)> = Vec::new();
     for workload in workload::all().iter().map(|workload| workload.name()) {
         let Some(reason) = engine.understands.why_not(workload) else { continue };
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {

@@ -15,12 +15,13 @@ use crate::{glossary, printed};
 /// The word for the language of command files.
 const COMMAND_FILE: &str = "command-file";
 
-/// Explains; a name that is unknown as it is written is looked up in small letters.
+/// Explains; a name that is unknown as it is written is looked up in small letters, and as the word that it is but for these.
 pub fn explain(word: &str) -> Result<Exit, Exit> {
-    let small = word.to_lowercase();
-    explain_as_written(word).or_else(|unknown| match small == word {
-        true => Err(unknown),
-        false => explain_as_written(&small).map_err(|_| unknown),
+    explain_as_written(word).or_else(|unknown| {
+        let small = word.to_lowercase();
+        let alike = words().find(|known| known.eq_ignore_ascii_case(word));
+        let others = [Some(small.as_str()), alike].into_iter().flatten().filter(|other| *other != word);
+        others.map(explain_as_written).find(Result::is_ok).unwrap_or(Err(unknown))
     })
 }
 
@@ -50,7 +51,8 @@ fn explain_as_written(word: &str) -> Result<Exit, Exit> {
         && here.is_none()
         && shipped.is_none()
     {
-        let hint = nearest(word).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let hint = scenario::explain::nearest(word, words())
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(Exit::wrong(anyhow::anyhow!(
             "`{word}` is unknown{hint} (`explain` knows the words of scenarios, of the glossary and of `holdfast \
              list`)"
@@ -161,14 +163,14 @@ fn show(word: &str, explanation: &Explanation) {
     printed!("");
 }
 
-/// The word that was probably meant.
-fn nearest(word: &str) -> Option<&'static str> {
+/// Every word that is explained, but for shipped scenarios.
+fn words() -> impl Iterator<Item = &'static str> {
     let workloads = workload::all().iter().map(|entry| entry.name());
     let checks = check::CHECKS.iter().map(|entry| entry.name);
     let commands = remote::shipped().iter().map(|file| file.name.as_str()).chain([COMMAND_FILE]);
     let of_program = workloads.chain(checks).chain(commands).chain(rules().map(|(id, ..)| id));
     let words = scenario::explain::words().into_iter().chain(of_program);
-    scenario::explain::nearest(word, words.chain(glossary::terms().flat_map(|term| term.words)))
+    words.chain(glossary::terms().flat_map(|term| term.words))
 }
 
 #[cfg(test)]

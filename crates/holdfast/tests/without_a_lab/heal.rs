@@ -123,6 +123,9 @@ fn list_and_explain_know_the_command_files_that_ship() {
         let (code, said) = holdfast(&["explain", &file.name]);
         assert!(code == 0 && said.contains("  undo:\n") && said.contains("  gone, if:\n"), "{code}: {said}");
     }
+    for any_case in ["tpmc", "TPMC", "Command-File"] {
+        assert_eq!(holdfast(&["explain", any_case]).0, 0, "{any_case}");
+    }
     let (code, said) = holdfast(&["explain", "command-file"]);
     assert!(
         code == 0 && said.contains("the whole command file") && said.contains("ipv4-list"),

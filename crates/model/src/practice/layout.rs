@@ -48,7 +48,7 @@ pub struct SyncFacts {
 /// A bottleneck around a place.
 #[derive(Debug, Clone)]
 pub struct EdgeFacts {
-    /// Its name.
+    /// As the scenario names it.
     pub name: String,
     /// The place.
     pub around: Path,

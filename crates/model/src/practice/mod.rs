@@ -28,7 +28,7 @@ pub enum Judgement {
 /// One recommendation.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule<Facts: ?Sized> {
-    /// Its name.
+    /// Stable; `holdfast explain` knows it: `one-node-per-host`.
     pub id: &'static str,
     /// Who recommends it.
     pub source: &'static str,

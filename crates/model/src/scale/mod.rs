@@ -81,7 +81,7 @@ impl Domain {
     /// All of them, smallest first.
     pub const ALL: [Domain; 4] = [Domain::Host, Domain::Rack, Domain::Zone, Domain::Region];
 
-    /// Its name.
+    /// One word for people: `host`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

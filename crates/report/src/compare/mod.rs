@@ -47,9 +47,9 @@ const NAME_MAX: usize = 32;
 /// One run among those compared.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Its directory.
+    /// Its run directory, as it was given.
     pub path: PathBuf,
-    /// Its result.
+    /// What its `result.json` says.
     pub result: RunResult,
     /// Why its figures are left out; none when they count.
     pub left_out: Option<String>,

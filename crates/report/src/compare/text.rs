@@ -183,9 +183,13 @@ fn table(
         if index == variant.reference {
             continue;
         }
+        // Names of a matrix's cells often differ at their ends alone, so that a long one has a line of its own.
         let width = first_column - 4;
-        let against = cut(&format!("against {}", comparison.variants[variant.reference].name), width);
+        let against = cut(&format!("against {}", comparison.variants[variant.reference].name), HEADING - 4);
         let _ = write!(out, "    {:<width$}", plain(&against));
+        if against.chars().count() > width {
+            let _ = write!(out, "\n{:first_column$}", "");
+        }
         for cell in cells(index) {
             let told = match cell.and_then(change) {
                 Some((percent, Finding::Larger | Finding::Smaller)) => percent,

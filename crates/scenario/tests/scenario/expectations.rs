@@ -67,4 +67,7 @@ fn expectations_that_cannot_be_measured_or_cannot_fail_are_refused() {
     refuse("a.b.c.latency_p99: < 5ms", "bad-scope `a.b.c.latency_p99`");
     refuse("recovery: > 3s", "unquoted-greater `>`");
     refuse("recovery: ", "no-value `recovery`");
+    // Once, however much of it is wrong.
+    refuse("tpcb.tpmC: \"> 3\"", "needs-load `tpcb.tpmC`");
+    refuse("tpcb.nobody.anomalies: 0", "needs-load `tpcb.nobody.anomalies`");
 }

@@ -43,6 +43,12 @@ pub enum UnitError {
         /// What one looks like.
         example: &'static str,
     },
+    /// No plain number.
+    #[error("`{text}` is not a plain number")]
+    NotANumber {
+        /// As written.
+        text: String,
+    },
     /// More decimals than the base unit can hold.
     #[error("`{text}` is finer than {finest}")]
     TooFine {
@@ -71,6 +77,7 @@ impl UnitError {
             UnitError::NotAQuantity { example, .. } => {
                 format!("write a number with its unit straight after it, such as {example}")
             }
+            UnitError::NotANumber { .. } => "write a plain number".to_owned(),
             UnitError::TooFine { finest, .. } => format!("write it in whole multiples of {finest}"),
             UnitError::TooLarge { .. } => "write a smaller number".to_owned(),
         }

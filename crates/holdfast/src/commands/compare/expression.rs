@@ -113,15 +113,20 @@ impl Expression {
             {
                 (self.scope.clone(), "to compare with the published figures, add `--with atlas`".to_owned())
             }
-            GateError::NoScope { known, .. } => {
-                (self.scope.clone(), format!("there are: {}", known.join(", ")))
-            }
-            GateError::NoQuantity { known, .. } => {
-                (self.quantity.clone(), format!("there are: {}", known.join(", ")))
+            GateError::NoScope { scope, known } => (self.scope.clone(), those_there_are(scope, known)),
+            GateError::NoQuantity { quantity, known } => {
+                (self.quantity.clone(), those_there_are(quantity, known))
             }
         };
         WrongExpression { expression: self.text.clone(), at, message: error.to_string(), help }
     }
+}
+
+/// The names there are, first the one that was probably meant.
+fn those_there_are(written: &str, known: &[String]) -> String {
+    let near = scenario::explain::nearest(written, known.iter().map(String::as_str));
+    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    format!("{near}There are: {}", known.join(", "))
 }
 
 /// Whether a scope is about the atlas, where one is given.
@@ -198,6 +203,14 @@ mod tests {
         check("tpcb.throughput_per_s < -100%", "-100%");
         check("tpcb.gap > +0s", "+0s");
         check("tpcb.tpmC < -many", "-many");
+    }
+
+    #[test]
+    fn a_name_that_no_run_has_is_told_with_the_nearest_and_all_that_there_are() {
+        let expression = Expression::read("ledgr.gap > +1s").expect("an expression");
+        let known = vec!["tpcb".to_owned(), "ledger".to_owned()];
+        let told = expression.misfit(&GateError::NoScope { scope: "ledgr".to_owned(), known }).to_string();
+        assert!(told.contains("did you mean `ledger`? There are: tpcb, ledger"), "{told}");
     }
 
     #[test]
