@@ -33,8 +33,21 @@ pub struct NodeFacts {
     pub host: String,
     /// Its address, which it keeps wherever it runs.
     pub address: String,
-    /// The role it started in: `leader` or `follower`.
+    /// The role it started in: `leader`, `follower`, `coordinator` or [`NodeFacts::VOLUME`].
     pub role: String,
+}
+
+impl NodeFacts {
+    /// The role of a node that has a volume and no database on it.
+    pub const VOLUME: &str = "volume";
+}
+
+impl SiteFacts {
+    /// Whether there is a database on the nodes, and not their volumes alone.
+    #[must_use]
+    pub fn has_database(&self) -> bool {
+        !self.nodes.iter().any(|node| node.role == NodeFacts::VOLUME)
+    }
 }
 
 /// A delay and a rate between two places.

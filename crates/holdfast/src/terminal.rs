@@ -189,7 +189,7 @@ fn figures(pulse: &Pulse) -> String {
     for load in &pulse.loads {
         text.push_str(&format!(" | {} ", load.load));
         text.push_str(&match (load.transactions, load.errors) {
-            (0, 0) => "-".to_owned(),
+            (0, 0) if load.nothing_due => "-".to_owned(),
             (0, _) => "0/s p99 -".to_owned(),
             (count, _) => format!("{count}/s p99 {:.1} ms", load.p99_us as f64 / 1e3),
         });
@@ -204,7 +204,11 @@ fn figures(pulse: &Pulse) -> String {
 fn told(kind: &EventKind) -> Option<String> {
     Some(match kind {
         EventKind::RunStarted { facts } => {
-            format!("{} with seed {}, {} {}", facts.scenario, facts.seed, facts.engine, facts.engine_version)
+            let database = match facts.site.has_database() {
+                true => format!("{} {}", facts.engine, facts.engine_version),
+                false => "without a database".to_owned(),
+            };
+            format!("{} with seed {}, {database}", facts.scenario, facts.seed)
         }
         EventKind::Progress { what } => what.clone(),
         EventKind::LabUp { boot_s, from_snapshot: true, .. } => {
@@ -287,15 +291,22 @@ mod tests {
     use super::*;
 
     fn check(transactions: u64, errors: u64, p99_us: u64, expected: &str) {
-        let load = LoadPulse { load: "orders".to_owned(), transactions, errors, p99_us };
+        let load =
+            LoadPulse { load: "orders".to_owned(), transactions, errors, p99_us, ..LoadPulse::default() };
+        check_load(load, expected);
+    }
+
+    fn check_load(load: LoadPulse, expected: &str) {
         let pulse =
             Pulse { t_s: 7, of_s: 60, phase: "baseline".to_owned(), standing: Vec::new(), loads: vec![load] };
         assert_eq!(figures(&pulse), format!("7/60 s baseline | orders {expected}"));
     }
 
     #[test]
-    fn a_second_in_which_nothing_was_due_shows_no_figures() {
-        check(0, 0, 0, "-");
+    fn a_second_in_which_nothing_was_due_shows_no_figures_and_one_in_which_all_clients_waited_a_rate() {
+        let load = LoadPulse { load: "orders".to_owned(), nothing_due: true, ..LoadPulse::default() };
+        check_load(load, "-");
+        check(0, 0, 0, "0/s p99 -");
     }
 
     #[test]

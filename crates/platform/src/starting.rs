@@ -191,7 +191,14 @@ impl Platform {
             if self.datacentre.vms[vm].volume().mirrored().is_some() {
                 self.state().waiting_for_their_volume.insert(vm);
             }
-            self.trouble(&format!("boot {vm} on its own host"), &error);
+            let host = &self.datacentre.hosts[home];
+            if host.is_on() {
+                return self.trouble(&format!("boot {vm} on its own host"), &error);
+            }
+            // Whoever took its power has a reason, and starts the VM once it is back.
+            let (node, place) = (vm.to_string(), host.name());
+            let what = format!("{node} did not boot on its own host: {place} lost power meanwhile");
+            self.events.say(EventKind::Platform { action: PlatformAction::CutShort, node, what });
         }
     }
 

@@ -386,6 +386,15 @@ fn shown(verdict: Verdict, fault: &str, [yes, no, whether]: [&str; 3]) -> String
     }
 }
 
+/// What is ready once the lab is up.
+fn what_is_up(run: &RunDirectory, from_snapshot: bool) -> &'static str {
+    match (from_snapshot, run.result.facts.site.has_database()) {
+        (true, _) => "Volumes are returned to a snapshot, and the database is",
+        (false, true) => "Lab and database are",
+        (false, false) => "Lab and volumes are",
+    }
+}
+
 /// An event in words, with a class of the style sheet for those that matter most.
 fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
     let name = |fault: &FaultId| name_of(run, *fault);
@@ -393,10 +402,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::RunStarted { .. } => ("", "The run starts.".to_owned()),
         EventKind::Progress { what } => ("", what.clone()),
         EventKind::LabUp { boot_s, from_snapshot, .. } => {
-            let what = match from_snapshot {
-                true => "Volumes are returned to a snapshot, and the database is",
-                false => "Lab and database are",
-            };
+            let what = what_is_up(run, *from_snapshot);
             ("", format!("{what} ready after {}.", format::seconds(*boot_s)))
         }
         EventKind::RoundTrips { occasion, pairs } => {

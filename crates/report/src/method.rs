@@ -6,6 +6,7 @@ use std::fmt::Write;
 use crate::agents;
 use crate::format;
 use crate::markup::escape;
+use history::RunFacts;
 use results::RunDirectory;
 use results::RunResult;
 
@@ -174,6 +175,14 @@ fn proofs(result: &RunResult) -> String {
     format!("<h3>What this run does not prove</h3><ul>{}</ul>", list(&unproven))
 }
 
+/// What the time of a boot is until.
+fn time_until(facts: &RunFacts) -> &'static str {
+    match facts.site.has_database() {
+        true => "Time until the database accepted a write",
+        false => "Time until the volumes were ready",
+    }
+}
+
 /// Versions, settings, the machine, the lab's own cost.
 pub(crate) fn provenance(run: &RunDirectory) -> String {
     let (result, facts) = (&run.result, &run.result.facts);
@@ -187,12 +196,7 @@ pub(crate) fn provenance(run: &RunDirectory) -> String {
     ];
     versions
         .extend(facts.kubernetes.as_ref().map(|cluster| ("Kubernetes".to_owned(), cluster.versions.clone())));
-    versions.extend(
-        result
-            .lab
-            .boot_s
-            .map(|boot_s| ("Time until the database accepted a write".to_owned(), format::seconds(boot_s))),
-    );
+    versions.extend(result.lab.boot_s.map(|boot_s| (time_until(facts).to_owned(), format::seconds(boot_s))));
     if result.lab.from_snapshot {
         let how =
             "returned to a snapshot, taken when the tables were loaded and the database had ended in order";

@@ -29,7 +29,10 @@ pub(crate) fn figure(run: &RunDirectory) -> String {
     html.push_str("<figcaption class=\"key\">");
     html.push_str(match site::has_leader(run) {
         true => "<span><i class=\"node leader\"></i>leader at the end</span> <span><i class=\"node\"></i>follower</span>",
-        false => "<span><i class=\"node\"></i>node: every node takes writes</span>",
+        false if run.result.facts.site.has_database() => {
+            "<span><i class=\"node\"></i>node: every node takes writes</span>"
+        }
+        false => "<span><i class=\"node\"></i>node: a volume, without a database</span>",
     });
     if !story.moves.is_empty() {
         html.push_str(

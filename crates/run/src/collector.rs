@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use history::{EventKind, EventSink, FaultId, Operation, RunFacts};
+use history::{EventKind, EventSink, FaultId, Operation, PhaseFacts, RunFacts};
 use load::{Batch, FirstSuccess};
 use verdict::{OpenLoopRecord, Recorded};
 
@@ -52,10 +52,6 @@ pub enum CollectorError {
 /// What the terminal shows beside the loads' figures; the conductor keeps it up to date.
 #[derive(Debug, Clone, Default)]
 pub struct Scene {
-    /// Seconds the whole schedule takes.
-    pub of_s: u64,
-    /// The phase.
-    pub phase: String,
     /// Faults standing, in words.
     pub standing: BTreeMap<FaultId, String>,
 }
@@ -92,7 +88,8 @@ impl Collector {
         let transactions: BTreeMap<String, String> =
             facts.loads.iter().map(|load| (load.name.clone(), load.transaction.clone())).collect();
         let end_s = facts.phases.last().map_or(0.0, |phase| phase.to_s);
-        let shown = Shown { scene: shown, transactions, pulses: BTreeMap::new() };
+        let phases = facts.phases.clone();
+        let shown = Shown { scene: shown, phases, transactions, pulses: BTreeMap::new() };
         let thread = std::thread::Builder::new()
             .name("collector".to_owned())
             .spawn(move || collect(&batches, files, shown, end_s, &chronicle))
@@ -176,6 +173,7 @@ pub(crate) fn recording<E: std::fmt::Display>(folder: &Path) -> impl Fn(E) -> Co
 /// The terminal's side: the loads' figures of a second, gathered until all have told theirs.
 struct Shown {
     scene: Arc<Mutex<Scene>>,
+    phases: Vec<PhaseFacts>,
     /// The operation that counts, by load.
     transactions: BTreeMap<String, String>,
     pulses: BTreeMap<u64, BTreeMap<String, LoadPulse>>,
@@ -195,7 +193,12 @@ impl Shown {
         // Some end by themselves, before the schedule heals them.
         let active = scene.standing.into_iter().filter(|(fault, _)| !chronicle.is_over(*fault));
         let standing = active.map(|(_, what)| what).collect();
-        news(&News::Pulse(Pulse { t_s: second, of_s: scene.of_s, phase: scene.phase, standing, loads }));
+        // The second's own phase: the next one may have begun since.
+        let is_over = |phase: &&PhaseFacts| phase.to_s <= second as f64;
+        let phase = self.phases.iter().find(|phase| !is_over(phase)).or(self.phases.last());
+        let phase = phase.map(|phase| phase.name.clone()).unwrap_or_default();
+        let of_s = self.phases.last().map_or(0, |phase| phase.to_s as u64);
+        news(&News::Pulse(Pulse { t_s: second, of_s, phase, standing, loads }));
     }
 }
 
@@ -262,7 +265,9 @@ fn pulse_of(batch: &Batch, transactions: &BTreeMap<String, String>) -> LoadPulse
     let (count, p99_us) = transaction.map_or((0, 0), |measured| {
         (measured.count(), if measured.count() == 0 { 0 } else { measured.histogram.value_at_quantile(0.99) })
     });
-    LoadPulse { load, transactions: count, errors, p99_us }
+    // In a closed loop a client that does nothing waits for an answer, or rests between two of its operations.
+    let nothing_due = batch.open_loop.as_ref().is_some_and(|open_loop| open_loop.backlog == 0);
+    LoadPulse { load, transactions: count, errors, p99_us, nothing_due }
 }
 
 /// Appends operations that were not recorded by a load, the final reads, to the history file.

@@ -183,7 +183,6 @@ impl Conductor<'_> {
     ) -> Option<String> {
         let planned = planned(self.scenario);
         let faults: Vec<&Fault> = self.scenario.faults().collect();
-        collector.scene().of_s = planned.iter().map(|phase| phase.length.as_secs()).sum();
         for timed in timeline(&planned) {
             if let Some(why) = wait_and_take_up(zero + timed.at, underway, self.interrupts) {
                 return Some(why);
@@ -192,7 +191,6 @@ impl Conductor<'_> {
                 Action::Phase { phase } => {
                     underway.phase_is_over();
                     let phase = &self.scenario.schedule[phase];
-                    collector.scene().phase.clone_from(&phase.name);
                     let (name, for_s) = (phase.name.clone(), phase.length.as_secs_f64());
                     self.chronicle.say_at(timed.at.as_secs_f64(), EventKind::Phase { name, for_s });
                 }

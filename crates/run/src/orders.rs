@@ -211,6 +211,9 @@ pub struct LoadPulse {
     pub errors: u64,
     /// 99th percentile of the transaction's latency in that second, microseconds.
     pub p99_us: u64,
+    /// Whether the load's rate asked for nothing that was not done.
+    #[serde(default)]
+    pub nothing_due: bool,
 }
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ fn bring_up(
     let cpu_seconds = Usage::now(&datacentre, &[], LoadCpu::default()).by_part();
     chronicle.say(EventKind::LabUp { boot_s, cpu_seconds, from_snapshot: is_return });
     chronicle.progress(match scenario.database.engine.understands {
-        Understands::Volume(_) => format!("{} volumes are ready, without a database", nodes.len()),
+        Understands::Volume(_) => "the volumes are ready, without a database".to_owned(),
         _ => format!("{} {}: {}", engine.name(), engine.version(), roles(&cluster)),
     });
     let program =
@@ -221,7 +221,7 @@ fn roles(cluster: &engine::Cluster) -> String {
     match cluster.followers.as_slice() {
         [] => leads,
         [one] => format!("{leads}, {one} follows"),
-        several => format!("{leads}, {} follow", several.join(" and ")),
+        several => format!("{leads}, {} follow", several.join(", ")),
     }
 }
 

@@ -22,6 +22,7 @@ impl Datacentre {
             host: self.hosts[*host].name(),
             address: self.vms[node].address().to_string(),
             role: match node {
+                _ if !scenario.database.engine.is_database() => NodeFacts::VOLUME,
                 _ if scenario.database.engine.is_leaderless() => "coordinator",
                 NodeId::FIRST => "leader",
                 _ => "follower",

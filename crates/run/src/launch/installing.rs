@@ -26,7 +26,9 @@ pub(super) fn installation(
             }
         }
     };
-    show(Show::Step(&format!("{} {} {}", scenario.database.engine.name, found.version, found.origin)));
+    if scenario.database.engine.is_database() {
+        show(Show::Step(&format!("{} {} {}", scenario.database.engine.name, found.version, found.origin)));
+    }
     readable(orders_for(found, PROGRAMS))
 }
 

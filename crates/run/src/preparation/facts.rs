@@ -45,7 +45,9 @@ pub(super) fn facts(
     let mut engine_settings = engine.settings();
     let leadership = scenario.database.engine.leadership;
     engine_settings.insert("failover".to_owned(), failover_in_words(scenario.database.failover, leadership));
-    engine_settings.insert("isolation".to_owned(), engine.isolation().name().to_owned());
+    if scenario.database.engine.is_database() {
+        engine_settings.insert("isolation".to_owned(), engine.isolation().name().to_owned());
+    }
     engine_settings.insert("found".to_owned(), orders.installation.origin.clone());
     if let Some(upgrade) = &orders.upgrade {
         engine_settings.insert("upgraded to".to_owned(), format!("{} ({})", upgrade.version, upgrade.origin));
