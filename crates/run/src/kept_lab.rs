@@ -26,6 +26,9 @@ pub enum NotKept {
     /// Volumes with components on several hosts.
     #[error("its volumes are mirrored")]
     Mirrored,
+    /// A cluster that runs the database in pods, and would have to be made again as well.
+    #[error("the database runs in pods of a cluster")]
+    Pods,
     /// An engine that cannot start again as a whole.
     #[error("{engine} cannot be started again as a whole")]
     Engine {
@@ -47,6 +50,9 @@ pub fn may_be_kept(scenario: &Scenario) -> Result<(), NotKept> {
     }
     if scenario.database.storage.as_ref().is_some_and(scenario::Storage::is_mirrored) {
         return Err(NotKept::Mirrored);
+    }
+    if scenario.database.on.kubernetes().is_some() {
+        return Err(NotKept::Pods);
     }
     let engine = scenario.database.engine;
     match engine::registry::of(engine).is_ok_and(|engine| engine.resumes()) {
@@ -120,6 +126,7 @@ mod tests {
         check("{ engine: postgres, nodes: 3, volumes: torn }", "kept");
         check("{ engine: postgres, nodes: 3, volumes: directory }", "its volumes are plain directories");
         check("{ engine: postgres, nodes: 3, storage: { replicas: 2 } }", "its volumes are mirrored");
+        check("{ engine: postgres, nodes: 3, on: kubernetes }", "the database runs in pods of a cluster");
         check("{ engine: etcd, nodes: 3 }", "etcd cannot be started again as a whole");
     }
 }
