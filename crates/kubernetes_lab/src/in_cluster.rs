@@ -13,6 +13,7 @@ use engine::{
     Cluster as Formed, Endpoint, Engine, EngineError, InPods, Isolation, Node, Promotion, Rejoined, Roles,
 };
 
+use crate::file_names::on_control::ADMINISTRATOR_LOGIN;
 use crate::files::{self, FilesError, WorkerOptions};
 use crate::node_proxy;
 use crate::pieces::{KUBERNETES, Programs};
@@ -207,8 +208,11 @@ impl Engine for InCluster {
         let (own, database) = (self.cluster.programs().environment(), environment.remove("PATH"));
         let paths = [database, own.get("PATH").cloned()].into_iter().flatten().collect::<Vec<_>>();
         environment.insert("PATH".to_owned(), paths.join(":"));
-        let login = self.control.data_directory().join(crate::file_names::on_control::ADMINISTRATOR_LOGIN);
-        environment.insert("KUBECONFIG".to_owned(), login.display().to_string());
+        // The login of whoever may do everything is on no other node.
+        if on.is_some_and(|node| node.name() == self.control.name()) {
+            let login = self.control.data_directory().join(ADMINISTRATOR_LOGIN);
+            environment.insert("KUBECONFIG".to_owned(), login.display().to_string());
+        }
         environment
     }
 

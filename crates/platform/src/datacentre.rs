@@ -4,6 +4,7 @@
 //! removes everything.
 
 mod attaching;
+mod consumption;
 mod containers;
 mod facts;
 mod volumes;
@@ -13,14 +14,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use disk::SnapshotError;
 use engine::{Engine, Node};
 use fabric::{Fabric, FabricError, PortId};
 use faults::{Lie, Planted};
 use history::{HostId, NodeId, PerHost, PerNode};
-use lab::accounting::NamespaceUse;
 use lab::attachment::AttachmentError;
 use lab::cgroup::CpuGroups;
 use lab::entrance::{self, Entrance, EntranceError, Inside};
@@ -534,29 +533,6 @@ impl Datacentre {
     #[must_use]
     pub fn vms_on(&self) -> Vec<NodeId> {
         self.vms.ids().filter(|vm| self.vms[*vm].is_on()).collect()
-    }
-
-    /// CPU time of all VMs so far.
-    ///
-    /// # Errors
-    /// When `/proc` cannot be read.
-    pub fn cpu_of_vms(&self) -> std::io::Result<Duration> {
-        Ok(self.use_by_vm()?.into_iter().map(|used| used.cpu).sum())
-    }
-
-    /// What the processes of each VM have used so far, earlier boots included, and what they hold now.
-    ///
-    /// # Errors
-    /// When `/proc` cannot be read.
-    pub fn use_by_vm(&self) -> std::io::Result<PerNode<NamespaceUse>> {
-        let by_namespace = lab::accounting::use_by_pid_namespace()?;
-        let of = |vm: &Arc<Vm>| {
-            let live = vm.pid_namespace().and_then(|namespace| by_namespace.get(&namespace)).copied();
-            let mut used = live.unwrap_or_default();
-            used.cpu += vm.cpu_of_past_boots();
-            used
-        };
-        Ok(self.vms.iter().map(of).collect())
     }
 }
 

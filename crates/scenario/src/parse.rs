@@ -13,7 +13,7 @@ use crate::faults::{Surroundings, Whereabouts};
 use crate::file::{About, EXTERNAL, KUBERNETES_TARGET, SCENARIO, TARGETS};
 use crate::language::LANGUAGE;
 use crate::matrix::{self, Matrix, MatrixDocument};
-use crate::places::Places;
+use crate::places::{self, Places};
 use crate::rejection::{Finding, Findings, Rejection, Spanned, Spot, Text};
 use crate::resolved::{Cluster, Database, Site, Volumes};
 use crate::scenario::Scenario;
@@ -180,6 +180,7 @@ fn read(
     let (document, matrix) = decode(&root, files, &mut decoder);
     *findings = decoder.findings;
     if !findings.is_empty() {
+        misnamed_places(&root, document, findings);
         return None;
     }
     let scenario = document?.resolve(findings)?;
@@ -193,6 +194,21 @@ fn read(
         _ => None,
     };
     Some(Plan { scenario, matrix })
+}
+
+/// Adds places that there are not to what is wrong elsewhere, so that they need no round of their own. Only of a site that is itself
+/// in order, on which alone it depends which places there are.
+fn misnamed_places(root: &Node, document: Option<Document>, findings: &mut Findings) {
+    let (Some(site), Some(document)) = (root.value_at("site"), document) else { return };
+    let mut alone = Decoder::new(&LANGUAGE);
+    site::decode(site, &mut alone);
+    if !alone.findings.is_empty() {
+        return;
+    }
+    let mut more = Findings::default();
+    let _ = document.resolve(&mut more);
+    let is_of_places = |finding: &Finding| places::CODES.contains(&finding.code);
+    more.into_all().into_iter().filter(is_of_places).for_each(|finding| findings.push(finding));
 }
 
 /// One scenario from a tree that holds no matrix.

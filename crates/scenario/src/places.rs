@@ -4,6 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The codes of findings about places that a site does not have, or has twice.
+pub(crate) const CODES: [&str; 2] = ["unknown-place", "ambiguous-place"];
+
 use crate::rejection::{Findings, Spanned};
 use crate::resolved::{Host, Level, Place};
 use crate::wording::{listed, nearest, shortened};

@@ -166,8 +166,8 @@ fn engine_page(engine: &EngineSetting, cells: &Cells) -> String {
     }
     text.push_str(
         "\nInterruption: the longest time without a success, of all loads. The four times are from the fault's effect. New \
-         leader: the platform had promoted another node; nodes that elect by themselves tell nobody when. First success: of the \
-         load that waited longest. For good: the end of the last second below 95 % of the baseline; `never` within the run \
+         leader: the platform had promoted another node, or a node that was asked every 200 ms said that it leads. First success: of \
+         the load that waited longest. For good: the end of the last second below 95 % of the baseline; `never` within the run \
          where a run has none.\n\n\
          | fault | boot, s | CPU of the nodes, s | memory of the nodes, MB |\n|---|---|---|---|\n",
     );
@@ -222,7 +222,7 @@ fn row(engine: &EngineSetting, fault: &FaultSetting, cell: &Cell) -> String {
     }
     let counted = |counts: Vec<String>| if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
     format!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {}{} | {} | [yaml](scenarios/{}/{}.yaml) |",
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {}{} | {} | [yaml](./scenarios/{}/{}.yaml) |",
         fault.title,
         cell.runs.len(),
         counted(verdicts.iter().map(|(verdict, times)| format!("{times} {verdict}")).collect()),

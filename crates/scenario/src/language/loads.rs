@@ -50,7 +50,11 @@ pub(crate) static LOAD: Fields = plain(
             Shape::Either(&[Shape::Duration, Shape::Map(&THINK_TIME)]),
             "closed loop: how long a client waits between an answer and its next transaction; before its first one it waits a part of that",
         ),
-        optional("sweep", Shape::Map(&SWEEP), "one value for each phase; warm-up uses the first one"),
+        optional(
+            "sweep",
+            Shape::Map(&SWEEP),
+            "one value for each phase after the warm-up, which uses the first one",
+        ),
         optional(
             "ramp",
             Shape::Map(&RAMP),

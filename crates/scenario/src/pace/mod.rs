@@ -128,7 +128,7 @@ impl PaceDocument {
                 sweep.at,
                 format!("the sweep has {values} values and the schedule has {steps} phases after warm-up"),
                 "one value for each phase",
-                "give the schedule as many phases as the sweep has values, in the same order",
+                format!("write {steps} values, or as many phases after the warm-up as there are values, in the same order"),
             );
         }
         if let Some(ramp) = &self.ramp {
