@@ -357,7 +357,8 @@ impl Datacentre {
     #[must_use]
     pub fn places_without_a_database(&self) -> Vec<String> {
         let places = self.client_places.keys().map(|path| format!("{path}/{CLIENTS}"));
-        places.chain(self.hosts.iter().map(Host::name)).collect()
+        let control = self.control.iter().map(|control| control.name().to_owned());
+        places.chain(self.hosts.iter().map(Host::name)).chain(control).collect()
     }
 
     /// Lets people in everywhere: onto every node, host and place of clients.

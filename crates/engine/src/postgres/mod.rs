@@ -291,7 +291,9 @@ impl Engine for Postgres {
             None => {
                 let addresses: Vec<String> = nodes.iter().map(|node| node.address().to_string()).collect();
                 put("PGHOST", addresses.join(","));
-                put("PGTARGETSESSIONATTRS", "read-write".to_owned());
+                if nodes.len() > 1 {
+                    put("PGTARGETSESSIONATTRS", "read-write".to_owned());
+                }
                 // A node without power does not say no; the next one is to be tried.
                 put("PGCONNECT_TIMEOUT", "2".to_owned());
             }
