@@ -42,8 +42,8 @@ impl Seen {
     }
 }
 
-/// The processes of a PID namespace and of those within it, as containers have them, without its init, those that have ended and are not yet reaped, and those that came in
-/// from outside.
+/// The processes of a PID namespace and of those within it, as containers have them: without its init, those that have ended and are
+/// not yet reaped, and those that came in from outside.
 ///
 /// # Errors
 /// When `/proc` cannot be listed.

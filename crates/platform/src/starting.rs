@@ -197,7 +197,7 @@ impl Platform {
             }
             // Whoever took its power has a reason, and starts the VM once it is back.
             let (node, place) = (vm.to_string(), host.name());
-            let what = format!("{node} did not boot on its own host: {place} lost power meanwhile");
+            let what = format!("{node} did not boot on its own host: {place} lost power meanwhile ({error})");
             self.events.say(EventKind::Platform { action: PlatformAction::CutShort, node, what });
         }
     }

@@ -62,7 +62,7 @@ pub enum LaunchError {
         "`on: kubernetes`: nodes that start containers need control groups of their own, which root alone can create: run it as root"
     )]
     ClusterNeedsRoot,
-    /// The programs of its cluster are not to be had.
+    /// The programs of its cluster could not be installed.
     #[error("`on: kubernetes`: {0}")]
     ClusterPrograms(#[from] kubernetes_lab::InstallError),
     /// The engine is unknown.

@@ -13,7 +13,7 @@ use anyhow::{Context, ensure};
 use kubernetes::Kubectl;
 use serde::Deserialize;
 
-/// The Go module whose archive has them. Versions before are not to be had from Go's proxy.
+/// The Go module whose archive has them. Go's proxy does not serve earlier versions.
 const MODULE: &str = "github.com/chaos-mesh/chaos-mesh@v0.9.1-0.20260902003049-47411975a8cb";
 /// Their files in it.
 const DEFINITIONS: [&str; 2] =

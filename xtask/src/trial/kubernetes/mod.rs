@@ -59,7 +59,7 @@ pub struct Order {
     holdfast: PathBuf,
     /// How long parts wait.
     times: Times,
-    /// Chaos Mesh's definitions, or why they are not to be had.
+    /// Chaos Mesh's definitions, or why they could not be downloaded.
     definitions: Result<Vec<PathBuf>, String>,
 }
 

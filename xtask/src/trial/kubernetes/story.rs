@@ -144,7 +144,7 @@ impl Teller<'_> {
         let files = match definitions {
             Ok(files) => files,
             Err(why) => {
-                self.say(&format!("skipped: Chaos Mesh's definitions are not to be had: {why}"));
+                self.say(&format!("skipped: Chaos Mesh's definitions could not be downloaded: {why}"));
                 return Ok(());
             }
         };
