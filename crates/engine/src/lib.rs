@@ -39,7 +39,7 @@ pub use client_program::{ClientCommand, ClientTarget};
 pub use error::{EngineError, InstallError, NodeError};
 pub use image::System;
 pub use installation::{Found, Installation, Origin};
-pub use node::{Command, Finished, Node, ProcessId, Signal, Status};
+pub use node::{Command, Finished, Node, ProcessId, Signal, Status, at_once};
 pub use pods::{InPods, PodPlan};
 pub use registry::{EngineFacts, engines};
 pub use role::{Cluster, Promotion, RejoinMethod, Rejoined, Roles};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{EngineError, NodeError};
+use crate::NodeError;
 
 /// A process of a node. Means something to the [`Node`] that returned it only; never the same for two processes
 /// of a node, whichever of its boots they belong to.
@@ -199,10 +199,10 @@ pub trait Node: Send + Sync {
 }
 
 /// Does something on every node at the same time; the answers are in the nodes' order.
-pub(crate) fn at_once<T: Send>(
+pub fn at_once<T: Send, E: Send>(
     nodes: &[Arc<dyn Node>],
-    action: impl Fn(&dyn Node) -> Result<T, EngineError> + Sync,
-) -> Vec<Result<T, EngineError>> {
+    action: impl Fn(&dyn Node) -> Result<T, E> + Sync,
+) -> Vec<Result<T, E>> {
     let action = &action;
     std::thread::scope(|scope| {
         let threads: Vec<_> = nodes.iter().map(|node| scope.spawn(move || action(node.as_ref()))).collect();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Cluster, Engine, EngineError, Node};
+use crate::{Cluster, Engine, EngineError, Killed, Node};
 
 /// The folder in which a pod finds its volume.
 pub const DATA: &str = "/data";
@@ -54,4 +54,11 @@ pub trait InPods: Engine {
     /// # Errors
     /// When it does not, within `patience`.
     fn answers(&self, node: &dyn Node, patience: Duration) -> Result<(), EngineError>;
+
+    /// What stands in the lines of a pod's log that tell of processes which signals ended. Of those that the container's first process
+    /// has started nobody else knows.
+    fn killed_words(&self) -> &'static str;
+
+    /// The processes that such lines tell of, in their order.
+    fn killed_in(&self, lines: &str) -> Vec<Killed>;
 }

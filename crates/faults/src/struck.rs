@@ -37,6 +37,8 @@ pub enum Struck {
         host: HostPath,
         /// Whether all of the node's were struck, and not one program of several.
         all: bool,
+        /// Whether it ends them.
+        ends: bool,
     },
 }
 

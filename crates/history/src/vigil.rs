@@ -29,6 +29,8 @@ pub enum LabPart {
         /// The node.
         node: String,
     },
+    /// The watch of the pods of a database in them.
+    Pods,
     /// The thread of a load.
     Load {
         /// As the scenario names it.
@@ -46,6 +48,7 @@ impl fmt::Display for LabPart {
             LabPart::MachineDisk => formatter.write_str("machine's disk"),
             LabPart::Volume { node } => write!(formatter, "volume of {node}"),
             LabPart::Init { node } => write!(formatter, "init of {node}"),
+            LabPart::Pods => formatter.write_str("watch of the pods"),
             LabPart::Load { load } => write!(formatter, "load {load}"),
         }
     }
@@ -105,6 +108,8 @@ pub enum Deed {
     },
     /// It ended in order, with exit code 0, as a server does when it is told to; the lab had not told it.
     Ended,
+    /// A pod was deleted, and its cluster does not say that it was the cluster.
+    Deleted,
 }
 
 /// Something done to a process of a node that neither the schedule nor the lab did.
@@ -154,6 +159,7 @@ impl fmt::Display for Interference {
             Deed::Ended => {
                 write!(formatter, "{program} on {node} ended in order (exit code 0) without being asked")?
             }
+            Deed::Deleted => write!(formatter, "{program} on {node} was deleted, and not by its cluster")?,
         }
         if *expected { formatter.write_str(", which the scenario expects") } else { Ok(()) }
     }

@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::{
-    Cluster as Formed, Endpoint, Engine, EngineError, InPods, Isolation, Node, Promotion, Rejoined, Roles,
+    Cluster as Formed, Endpoint, Engine, EngineError, InPods, Isolation, Killed, Node, Promotion, Rejoined,
+    Roles,
 };
 
 use crate::file_names::on_control::ADMINISTRATOR_LOGIN;
@@ -107,13 +108,13 @@ impl InCluster {
         let control = self.control.as_ref();
         self.cluster.prepare_control(control, &self.control_files)?;
         self.cluster.start_control(control)?;
-        let start = |node: &Arc<dyn Node>| -> Result<(), StartError> {
+        let start = |node: &dyn Node| -> Result<(), StartError> {
             let stranger = || StartError::Stranger { node: node.name().to_owned() };
             let files = self.worker_files.get(node.name()).ok_or_else(stranger)?;
-            self.cluster.prepare_worker(node.as_ref(), files)?;
-            self.cluster.start_worker(node.as_ref())
+            self.cluster.prepare_worker(node, files)?;
+            self.cluster.start_worker(node)
         };
-        at_once(nodes, start)?;
+        engine::at_once(nodes, start).into_iter().collect::<Result<(), _>>()?;
         for node in nodes {
             let (name, patience) = (format!("node/{}", node.name()), in_seconds(READY_PATIENCE));
             // Of several nodes that are not there yet, kubectl waits for none.
@@ -127,11 +128,11 @@ impl InCluster {
     fn start_database(&self, nodes: &[Arc<dyn Node>]) -> Result<(), EngineError> {
         let plan = self.database.pod_plan(nodes, StatefulSet::first_address().into())?;
         let class = self.set.storage_class();
-        at_once(nodes, |node| {
+        let make = |node: &dyn Node| {
             let mut own = class.volumes.iter().filter(|volume| volume.node == node.name());
-            own.try_for_each(|volume| self.cluster.make_volume(node.as_ref(), volume))
-        })
-        .map_err(from_start)?;
+            own.try_for_each(|volume| self.cluster.make_volume(node, volume))
+        };
+        engine::at_once(nodes, make).into_iter().collect::<Result<(), _>>().map_err(from_start)?;
         let objects = self.set.objects(&plan, &self.control.data_directory()).to_string();
         self.cluster.apply(self.control.as_ref(), OBJECTS, &objects).map_err(from_start)?;
         let set = format!("statefulset/{}", self.set.name);
@@ -147,22 +148,6 @@ impl InCluster {
 
 fn in_seconds(patience: Duration) -> String {
     format!("--timeout={}s", patience.as_secs())
-}
-
-/// Does it with all nodes at once; the first that failed.
-fn at_once(
-    nodes: &[Arc<dyn Node>],
-    work: impl Fn(&Arc<dyn Node>) -> Result<(), StartError> + Sync,
-) -> Result<(), StartError> {
-    thread::scope(|scope| {
-        let work = &work;
-        let started: Vec<_> = nodes.iter().map(|node| scope.spawn(move || work(node))).collect();
-        let done = started.into_iter().map(|thread| match thread.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        done.collect()
-    })
 }
 
 fn from_start(error: StartError) -> EngineError {
@@ -264,6 +249,12 @@ impl Engine for InCluster {
 
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
         self.in_a_pod(candidates.first().map_or("nobody", |node| node.name()))
+    }
+
+    fn killed_by_signals(&self, node: &dyn Node) -> Vec<Killed> {
+        // A node without power has no logs: what it had in memory is gone.
+        let lines = self.cluster.lines_of_pods(node, self.database.killed_words()).unwrap_or_default();
+        self.database.killed_in(&lines)
     }
 
     fn rejoin(&self, node: &dyn Node, _: &dyn Node) -> Result<Rejoined, EngineError> {

@@ -39,6 +39,8 @@ const WHOLE_ARCHIVE: &str = "60s";
 /// Where what runs pods keeps its images apart from those of others.
 const NAMESPACE: &str = "k8s.io";
 
+/// Where a node has what the containers of its pods say.
+const POD_LOGS: &str = "/var/log/pods";
 /// The machine's, which opens TCP connections. The `wget` of Debian's static busybox dies of SIGSEGV when it looks up a host.
 const BASH: &str = "/usr/bin/bash";
 
@@ -98,9 +100,8 @@ impl Cluster {
     /// When it fails.
     pub fn kubectl(&self, control: &dyn Node, arguments: &[&str]) -> Result<String, StartError> {
         let on = self.on(control);
-        let login = on.volume(on_control::ADMINISTRATOR_LOGIN).display().to_string();
-        let arguments: Vec<&str> =
-            ["--kubeconfig", &login].into_iter().chain(arguments.iter().copied()).collect();
+        let login = administrator(&on);
+        let arguments: Vec<&str> = [login.as_str()].into_iter().chain(arguments.iter().copied()).collect();
         on.run(&CLIENT, &arguments)
     }
 
@@ -204,6 +205,12 @@ impl Cluster {
         on.run(&RUNTIME_CLIENT, &runtime_client(WHOLE_ARCHIVE, &import)).map(drop)
     }
 
+    /// The lines with these words of the logs of a node's pods. Those of a pod that is gone are gone too.
+    pub(crate) fn lines_of_pods(&self, node: &dyn Node, words: &str) -> Result<String, StartError> {
+        let arguments = ["--recursive", "--no-filename", "--fixed-strings", "--", words, POD_LOGS];
+        Ok(self.on(node).finished(Path::new("/usr/bin/grep"), &arguments)?.stdout)
+    }
+
     fn worker(&self, node: &dyn Node) -> Result<&Worker, StartError> {
         let found = self.plan.workers().iter().find(|worker| worker.member.name == node.name());
         found.ok_or_else(|| StartError::Stranger { node: node.name().to_owned() })
@@ -220,12 +227,16 @@ impl Cluster {
 
     /// Whether the API, asked on its own node by whoever may do everything, does what it is asked.
     fn asks(&self, on: &OnNode<'_>, question: &[&str]) -> Result<bool, StartError> {
-        let login = on.volume(on_control::ADMINISTRATOR_LOGIN).display().to_string();
-        let patience = format!("--request-timeout={ONE_ANSWER}");
+        let (login, patience) = (administrator(on), format!("--request-timeout={ONE_ANSWER}"));
         let arguments: Vec<&str> =
-            ["--kubeconfig", &login, &patience].into_iter().chain(question.iter().copied()).collect();
+            [login.as_str(), &patience].into_iter().chain(question.iter().copied()).collect();
         on.succeeds(&CLIENT, &arguments)
     }
+}
+
+/// The argument of kubectl that makes it ask as whoever may do everything.
+fn administrator(on: &OnNode<'_>) -> String {
+    format!("--kubeconfig={}", on.volume(on_control::ADMINISTRATOR_LOGIN).display())
 }
 
 fn runtime_client<'a>(patience: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {

@@ -1,4 +1,4 @@
-//! The pods of a cluster that exists: the ways to them, what is known of them before a run, what is seen of them while it lasts,
+//! The pods of a cluster that exists: the ways to them, what is known of them before a run, what is seen of them while it lasts and what strangers do to them,
 //! agents as pods beside them, and what the login must be allowed for all of it.
 //!
 //! Owns what only pods have; the run itself is `run`'s, its strikes are `strikes`', and both are the same as on machines. How kubectl is
@@ -14,6 +14,7 @@ mod on_paper;
 mod pods;
 mod recovery;
 mod sightings;
+mod strangers;
 
 pub use error::PodsError;
 pub use fleet::{Fleet, FleetError, FleetPlan, fleet_plan, planned_fleet};
@@ -21,5 +22,5 @@ pub use kubernetes::Grant;
 pub use leave::{Leave, NeededVerb, leave};
 pub use manifests::{Manifests, Wanted, manifests};
 pub use on_paper::{CONTEXT, NODE, node_on_paper, values_on_paper};
-pub use pods::{NodeError, Pods};
+pub use pods::{NodeError, Pods, PodsOf};
 pub use sightings::{Seen, Watching};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use faults::FaultRecord;
-use history::{EventSink, FaultId, KubernetesFacts, NodeId, PerNode, PodFacts, RecoveryStep};
+use history::{EventSink, FaultId, Interference, KubernetesFacts, NodeId, PerNode, PodFacts, RecoveryStep};
 use kubernetes::{Forward, Kubectl, MemberError, members};
 use scenario::{Cluster, Kubernetes, RoleLabel};
 
@@ -18,6 +18,7 @@ use crate::facts;
 use crate::kubectl::{held, kubectl};
 use crate::recovery::{Hit, recoveries};
 use crate::sightings::{Seen, Watching, Ways};
+use crate::strangers;
 
 /// How long a way to a pod may take to open.
 const WAY_WITHIN: Duration = Duration::from_secs(20);
@@ -166,6 +167,24 @@ impl Pods {
         let hits: Vec<Hit> = FaultId::of_each(faults).filter_map(hit).collect();
         recoveries(&seen.sightings, seen.zero_unix_s, &hits)
     }
+
+    /// What somebody outside the schedule did to them, with the moment on the run's clock, seconds.
+    #[must_use]
+    pub fn interference(&self, seen: &Seen, faults: &[FaultRecord], of: PodsOf) -> Vec<(f64, Interference)> {
+        match of {
+            PodsOf::Lab => strangers::in_a_lab(seen, faults, &self.names),
+            PodsOf::ExistingCluster => strangers::before_any_fault(seen, faults, &self.names),
+        }
+    }
+}
+
+/// Of what kind of target the pods are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodsOf {
+    /// The lab's own cluster, which nobody but the run uses.
+    Lab,
+    /// A cluster that exists, whose operators end pods as well.
+    ExistingCluster,
 }
 
 /// Warnings of ways that ended, by how often each was opened again and why, but for those to pods that were struck.

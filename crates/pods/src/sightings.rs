@@ -47,6 +47,14 @@ struct Record {
     failure: Option<io::Error>,
 }
 
+impl Seen {
+    /// Since when nothing is known of pods any more, on the run's clock, seconds; none where they were watched to the end.
+    #[must_use]
+    pub fn unwatched_since_s(&self) -> Option<f64> {
+        kubernetes::unwatched_since(&self.sightings).map(|unix_s| (unix_s - self.zero_unix_s).max(0.0))
+    }
+}
+
 impl Watching {
     /// Begins to watch, and renews the way to a pod when it is another one.
     pub(crate) fn begin(

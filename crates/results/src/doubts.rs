@@ -46,7 +46,12 @@ pub enum Doubt<'r> {
         others_s: f64,
     },
     /// Something that a stranger did to a node.
-    Interference(&'r InterferenceResult),
+    Interference {
+        /// What, and when.
+        seen: &'r InterferenceResult,
+        /// Whether the scenario could have said that it may happen: a cluster that exists it does not describe.
+        could_be_expected: bool,
+    },
     /// A rule that the platform broke.
     Placement(&'r PlacementResult),
     /// How often a place could not be taken off the kernel's own path.
@@ -118,7 +123,8 @@ impl RunResult {
         let unshut = lab.kernel_path.as_ref().map(|path| path.places_unshut).filter(|times| *times > 0);
         let mut doubts = Vec::new();
         doubts.extend(stalled(stalls));
-        doubts.extend(strangers.map(Doubt::Interference));
+        let could_be_expected = !self.facts.is_external;
+        doubts.extend(strangers.map(|seen| Doubt::Interference { seen, could_be_expected }));
         doubts.extend(lab.placement.iter().map(Doubt::Placement));
         doubts.extend(unshut.map(Doubt::PlacesUnshut));
         doubts.extend(lab.nothing_to_lose.as_deref().map(Doubt::NothingToLose));
@@ -152,7 +158,7 @@ impl Doubt<'_> {
             | Doubt::LoadEndedEarly(..)
             | Doubt::Agent(..)
             | Doubt::Stalled { .. }
-            | Doubt::Interference(_)
+            | Doubt::Interference { .. }
             | Doubt::Placement(_)
             | Doubt::PlacesUnshut(_) => true,
             Doubt::FaultAfterLoads(..)
@@ -188,7 +194,9 @@ impl fmt::Display for Doubt<'_> {
             Doubt::Stalled { longest, .. } => {
                 write!(formatter, "the lab stalled for {:.1} s at {:.1} s", longest.length_s, longest.from_s)
             }
-            Doubt::Interference(seen) => write!(formatter, "{} at {:.1} s", seen.interference, seen.t_s),
+            Doubt::Interference { seen, .. } => {
+                write!(formatter, "{} at {:.1} s", seen.interference, seen.t_s)
+            }
             Doubt::Placement(of) => write!(formatter, "{}, against the platform's own rules", of.violation),
             Doubt::PlacesUnshut(_) => {
                 formatter.write_str("places could not be taken off the kernel's own path")

@@ -14,7 +14,7 @@ use load::{
     Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password, here,
 };
 use nix::sys::resource::{Resource, getrlimit};
-use pods::{Pods, PodsError, Watching, fleet_plan};
+use pods::{Pods, PodsError, PodsOf, Watching, fleet_plan};
 use remote::permit::PermitError;
 use remote::{Journal, Permit};
 use scenario::{Cluster, Scenario};
@@ -322,6 +322,8 @@ impl Underway for ClusterRun {
             let seen = watching.finish(chronicle.as_ref());
             let faults = strikes.records();
             found.recoveries = pods.recoveries(&seen, &faults);
+            let strange = pods.interference(&seen, &faults, PodsOf::ExistingCluster);
+            found.watched.add_interference(strange, false, chronicle.as_ref());
             pods.tell_ended_ways(&faults, chronicle.as_ref());
         }
         found

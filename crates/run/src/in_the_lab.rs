@@ -2,6 +2,7 @@
 //!
 //! Owns what of them a run begins and ends, in which order. What they do is their own business.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,11 @@ use capabilities::Leadership;
 use engine::Engine;
 use faulting::{Faulting, Upgrade};
 use faults::{FaultRecord, Planted};
-use history::{EventSink, FaultId};
+use history::{EventSink, FaultId, LabPart, Stall};
 use lab::attachment::{self, AttachmentError};
 use load::{LoadCpu, LoadHandle, OnThread};
 use platform::{Datacentre, LeaderWatch, Platform, VolumeWatch};
-use pods::{Pods, Watching};
+use pods::{Pods, PodsOf, Watching};
 use results::LinkResult;
 use scenario::Fault;
 use watch::captures::Captures;
@@ -106,6 +107,7 @@ impl Target for Lab {
             self.pods.as_ref().map(|pods| self.watch(pods, (run.directory, run.zero))).transpose()?;
         Ok(Box::new(LabRun {
             watching: self.pods.clone().zip(watching),
+            interference_expected: run.scenario.database.interference_expected,
             records: Vec::new(),
             faulting: Some(faulting),
             platform,
@@ -151,6 +153,8 @@ struct LabRun {
     /// None once the loads have ended.
     vigil: Option<Vigil>,
     watched: Watched,
+    /// Whether the scenario says that strangers may be at work.
+    interference_expected: bool,
     /// None once the schedule is over.
     links: Option<LinkWatch>,
     hosts: Option<HostWatch>,
@@ -218,16 +222,23 @@ impl Underway for LabRun {
         records
     }
 
-    fn finish(self: Box<Self>) -> Found {
+    fn finish(mut self: Box<Self>) -> Found {
         let volumes = self.volumes.finish();
         // Also of nodes that were booted for their marks alone, and of boots that failed.
         self.platform.tell_failed_rollbacks();
-        let recoveries = self.watching.map(|(pods, watching)| {
+        let mut recoveries = BTreeMap::new();
+        if let Some((pods, watching)) = self.watching.take() {
             let seen = watching.finish(self.chronicle.as_ref());
-            pods.recoveries(&seen, &self.records)
-        });
+            recoveries = pods.recoveries(&seen, &self.records);
+            let strange = pods.interference(&seen, &self.records, PodsOf::Lab);
+            self.watched.add_interference(strange, self.interference_expected, self.chronicle.as_ref());
+            if let Some(since_s) = seen.unwatched_since_s() {
+                let stall = Stall::of(vec![LabPart::Pods], since_s, self.chronicle.now_s());
+                self.watched.add_stall(stall, self.chronicle.as_ref());
+            }
+        }
         Found {
-            recoveries: recoveries.unwrap_or_default(),
+            recoveries,
             watched: self.watched,
             links: self.carried,
             memory_bytes_max: self.memory_bytes_max,

@@ -108,10 +108,14 @@ pub(crate) fn in_words(doubt: &Doubt<'_>) -> String {
             };
             format!("{longest}, and {more}; figures from these times are not the database's")
         }
-        Doubt::Interference(InterferenceResult { interference, t_s }) => format!(
-            "{interference} at {t_s:.1} s, outside the schedule; if this is intended, write `interference: expected` \
-             in `database`"
-        ),
+        Doubt::Interference { seen: InterferenceResult { interference, t_s }, could_be_expected } => {
+            let advice = if *could_be_expected {
+                "if this is intended, write `interference: expected` in `database`"
+            } else {
+                "run again while nobody else works on the cluster"
+            };
+            format!("{interference} at {t_s:.1} s, outside the schedule; {advice}")
+        }
         Doubt::Placement(PlacementResult { violation, t_s }) => {
             format!("{violation} at {t_s:.1} s; the platform broke its own rules")
         }

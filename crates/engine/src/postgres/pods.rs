@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::admin::ask_once;
 use super::bootstrap::{EMPTY_WRITE, Steps, leader_and_standbys};
 use super::configuration::{self, DATABASE, HOST_BASED_AUTHENTICATION, USER};
-use super::{AdminQuery, CONFIGURATION_FILE, Postgres};
+use super::{AdminQuery, CONFIGURATION_FILE, Postgres, killed};
 use crate::pods::{DATA, FILES, InPods, PodPlan};
 use crate::postgres::admin::Rows;
-use crate::{Cluster, EngineError, Node};
+use crate::{Cluster, EngineError, Killed, Node};
 
 /// Its access rules, beside the configurations of the members.
 const ACCESS: &str = "pg_hba.conf";
@@ -129,6 +129,14 @@ impl InPods for Postgres {
 
     fn answers(&self, node: &dyn Node, patience: Duration) -> Result<(), EngineError> {
         self.takes_writes(node, patience).map(drop)
+    }
+
+    fn killed_words(&self) -> &'static str {
+        killed::TERMINATED
+    }
+
+    fn killed_in(&self, lines: &str) -> Vec<Killed> {
+        killed::in_log(lines)
     }
 }
 

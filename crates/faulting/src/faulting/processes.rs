@@ -76,7 +76,8 @@ impl Faulting {
             return self.nothing_answers(number, &record);
         };
         let host = self.datacentre.host_of(vm);
-        record.struck = Struck::Processes { host: host.path.clone(), all: action.only.is_none() };
+        let ends = !matches!(action.how, ProcessDeed::Stop);
+        record.struck = Struck::Processes { host: host.path.clone(), all: action.only.is_none(), ends };
         (record.hits, record.vms) = (vec![host.name()], vec![vm]);
         self.enter(number, &record);
         let before = Arc::new(onlooker.look_before());

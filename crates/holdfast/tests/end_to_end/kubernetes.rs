@@ -2,6 +2,9 @@
 //!
 //! Only as root, and only where the cluster's programs have been built: that takes minutes, and no test does it.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::contract;
@@ -131,6 +134,59 @@ fn killed_processes_of_a_pod_come_back_with_its_kubelet_and_those_that_were_not_
     let lying = [&arguments[..], &["--plant", "kill-nothing"]].concat();
     let Some(lying) = ran("killed_processes_of_a_pod", 2, &lying) else { return };
     assert!(lying["reasons"].to_string().contains("has no receipt"), "{lying:#}");
+}
+
+/// A signal for one of PostgreSQL's processes on a node, or all of them, chosen by this filter of their ids.
+fn signal(desk: &Desk, (node, signal, which): (&str, &str, &str)) {
+    let named = "for p in /proc/[0-9]*; do read c < $p/comm; [ \"$c\" = postgres ] && echo ${p#/proc/}; done";
+    let all = format!("{named} | sort -n | {which} | xargs kill -{signal}");
+    desk.run(&["shell", node, "sh", "-c", &all]).ends_with(0);
+}
+
+#[test]
+#[ignore = "second tier: a Kubernetes cluster in a lab, a minute; only where its programs have been built"]
+fn strangers_who_kill_in_a_pod_or_delete_it_are_named_and_leave_the_verdict_unknown() {
+    if let Some(why) = missing() {
+        return eprintln!("skipped: strangers_who_kill_in_a_pod: {why}");
+    }
+    let _turn = machine();
+    let Some(desk) = Desk::with_a_lab("strangers_who_kill_in_a_pod") else { return };
+    let kill = "schedule.2.faults=[{process: {of: leader, how: kill}, at: 1s}]";
+    let shorter = [&SHORTER[..], &["--set", "schedule.2.for=30s", "--set", kill]].concat();
+    let running = desk.start(&[&["run", SCENARIO], &shorter[..]].concat());
+    assert!(running.says("took effect"), "{}", running.wait().stdout);
+    // A server process, of which only PostgreSQL's own log tells, and its neighbours, which stand still for a second.
+    signal(&desk, ("n3", "KILL", "tail -n 1"));
+    sleep(Duration::from_secs(2));
+    signal(&desk, ("n3", "STOP", "cat"));
+    sleep(Duration::from_secs(1));
+    signal(&desk, ("n3", "CONT", "cat"));
+    // The first process of a container.
+    signal(&desk, ("n2", "KILL", "head -n 1"));
+    sleep(Duration::from_secs(5));
+    let delete = ["kubectl", "delete", "pod", "postgres-1", "--namespace", "database", "--wait=false"];
+    desk.run(&[&["shell", "control"], &delete[..]].concat()).ends_with(0);
+    let finished = running.wait();
+    let result = finished.ends_with(2).result();
+    let seen = result["lab"]["interference"].as_array().expect("interference");
+    let deed = |program: &str, node: &str, done: &str| {
+        let is_it = |one: &&Value| {
+            one["program"].as_str().is_some_and(|name| name.contains(program))
+                && one["node"] == node
+                && one["done"] == done
+        };
+        assert_eq!(seen.iter().filter(is_it).count(), 1, "{program} on {node} {done}: {seen:#?}");
+    };
+    deed("PostgreSQL's", "n3", "killed");
+    deed("container of pod postgres-1", "n2", "killed");
+    deed("pod postgres-1", "n2", "deleted");
+    assert!(seen.iter().any(|one| one["done"] == "stopped" && one["node"] == "n3"), "{seen:#?}");
+    assert!(
+        seen.iter().all(|one| one["node"] != "n1"),
+        "what the schedule did is no interference: {seen:#?}"
+    );
+    assert!(finished.stdout.contains("INTERFERENCE pod postgres-1 on n2 was deleted"), "{}", finished.stdout);
+    contract::holds(&result);
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub use endpoints::Endpoints;
 pub(crate) use fields::Fields;
 pub use fields::ObjectError;
 pub use node::Node;
-pub use pod::{Container, Pod, PodPhase};
+pub use pod::{Container, ContainerEnd, Pod, PodPhase};
 pub use volume::Volume;
 
 use serde_json::Value;

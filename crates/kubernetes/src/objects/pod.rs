@@ -37,9 +37,16 @@ pub struct Pod {
     pub container_started_unix_s: Option<f64>,
     /// When it was made.
     pub created_unix_s: f64,
+    /// How the container ended when it ran before, or at last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<ContainerEnd>,
     /// When somebody asked for its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_asked_unix_s: Option<f64>,
+    /// Whether the cluster itself ends it, and says so by the condition `DisruptionTarget`: for a node that it takes for lost, for
+    /// want of room, for a more important pod.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_disrupted: bool,
     /// Its labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -59,6 +66,25 @@ pub struct Container {
     /// Since when it runs; none while it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_unix_s: Option<f64>,
+    /// How it ended when it ran before, or at last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<ContainerEnd>,
+}
+
+/// How a container ended. The times are exact to a second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContainerEnd {
+    /// Its exit code; 128 and the signal's number where a signal ended it.
+    pub exit_code: i64,
+    /// Why, as the cluster says it: `Error`, `Completed`, `OOMKilled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Since when it had run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_unix_s: Option<f64>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_unix_s: Option<f64>,
 }
 
 /// How far a pod is in its life.
@@ -97,8 +123,10 @@ impl Pod {
             is_ready: is_ready(fields.list("/status/conditions")) == Some(true),
             restarts: container.restarts,
             container_started_unix_s: container.started_unix_s,
+            last_end: container.last_end,
             created_unix_s: created.ok_or_else(|| fields.missing("/metadata/creationTimestamp"))?,
             deletion_asked_unix_s: deletion_asked(&fields)?,
+            is_disrupted: condition(fields.list("/status/conditions"), "DisruptionTarget") == Some(true),
             labels: fields.named_texts("/metadata/labels"),
             claims: claims(&fields),
             containers,
@@ -110,14 +138,23 @@ impl Pod {
     pub fn of_container(self, name: Option<&str>) -> Pod {
         let Some(name) = name else { return self };
         let container = self.containers.get(name).cloned().unwrap_or_default();
-        Pod { restarts: container.restarts, container_started_unix_s: container.started_unix_s, ..self }
+        Pod {
+            restarts: container.restarts,
+            container_started_unix_s: container.started_unix_s,
+            last_end: container.last_end,
+            ..self
+        }
     }
 }
 
 /// Whether the condition `Ready` holds; none where it is unknown or not there.
 pub(super) fn is_ready(conditions: &[Value]) -> Option<bool> {
-    let ready = conditions.iter().find(|condition| text(condition, "/type") == Some("Ready"))?;
-    match text(ready, "/status")? {
+    condition(conditions, "Ready")
+}
+
+fn condition(conditions: &[Value], name: &str) -> Option<bool> {
+    let named = conditions.iter().find(|condition| text(condition, "/type") == Some(name))?;
+    match text(named, "/status")? {
         "True" => Some(true),
         "False" => Some(false),
         _ => None,
@@ -160,10 +197,28 @@ fn containers(fields: &Fields<'_>) -> Result<BTreeMap<String, Container>, Object
         let container = Container {
             restarts: u32::try_from(restarts).unwrap_or(u32::MAX),
             started_unix_s: fields.time_of(started, "/status/containerStatuses/state/running/startedAt")?,
+            last_end: last_end(fields, status)?,
         };
         containers.insert(name.to_owned(), container);
     }
     Ok(containers)
+}
+
+/// The end of a container that does not run now comes before that of the one before it.
+fn last_end(fields: &Fields<'_>, status: &Value) -> Result<Option<ContainerEnd>, ObjectError> {
+    let ended =
+        ["/state/terminated", "/lastState/terminated"].into_iter().find_map(|path| status.pointer(path));
+    let Some((ended, exit_code)) = ended.and_then(|ended| Some((ended, ended.get("exitCode")?.as_i64()?)))
+    else {
+        return Ok(None);
+    };
+    let time = |name: &str| fields.time_of(ended.get(name), "/status/containerStatuses/state/terminated");
+    Ok(Some(ContainerEnd {
+        exit_code,
+        reason: text(ended, "/reason").map(str::to_owned),
+        started_unix_s: time("startedAt")?,
+        finished_unix_s: time("finishedAt")?,
+    }))
 }
 
 /// Also those that are made for the pod, which are named after it.

@@ -26,7 +26,7 @@ fn a_pod_is_read_with_its_default_containers_state() {
     assert_eq!(pod.deletion_asked_unix_s, None);
     assert_eq!(pod.labels["role"], "primary");
     assert_eq!(pod.claims, ["data-pg-0", "pg-0-scratch"]);
-    assert_eq!(pod.containers["exporter"], Container { restarts: 7, started_unix_s: None });
+    assert_eq!(pod.containers["exporter"], Container { restarts: 7, started_unix_s: None, last_end: None });
 }
 
 #[test]

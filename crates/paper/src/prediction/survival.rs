@@ -496,7 +496,7 @@ mod tests {
             let only = only.map(|name| scenario::OneProgram { name: name.into(), program: name.into() });
             FaultAction::Process(scenario::ProcessFault { node: scenario::NodeTarget::Leader, how, only })
         };
-        let struck = || Struck::Processes { host: path("dc1/a/h1"), all: true };
+        let struck = || Struck::Processes { host: path("dc1/a/h1"), all: true, ends: false };
         let stop = action(scenario::ProcessDeed::Stop, None);
         check_fault(&fault(struck(), 0.0, 9.0), &stop, Some(&["database on dc1/a/h1"]));
         check_fault(&fault(struck(), 0.0, 2.0), &stop, None);

@@ -52,6 +52,30 @@ pub struct Watched {
     pub interference: Vec<(f64, Interference)>,
 }
 
+impl Watched {
+    /// Adds what others saw of strangers, with the moments on the run's clock, seconds, and tells it.
+    pub fn add_interference(
+        &mut self,
+        seen: Vec<(f64, Interference)>,
+        is_expected: bool,
+        chronicle: &dyn EventSink,
+    ) {
+        for (at_s, interference) in seen {
+            let interference = Interference { expected: is_expected, ..interference };
+            chronicle.say_at(at_s, EventKind::Interference { interference: interference.clone() });
+            self.interference.push((at_s, interference));
+        }
+        self.interference.sort_by(|(one_s, _), (other_s, _)| one_s.total_cmp(other_s));
+    }
+
+    /// Adds a stall that others saw, and tells it.
+    pub fn add_stall(&mut self, stall: Stall, chronicle: &dyn EventSink) {
+        chronicle.say_at(stall.from_s, EventKind::LabStall { stall: stall.clone() });
+        self.stalls.push(stall);
+        self.stalls.sort_by(|one, other| one.from_s.total_cmp(&other.from_s));
+    }
+}
+
 /// What the watchers share.
 pub(crate) struct Shared {
     pub(crate) ended: AtomicBool,
