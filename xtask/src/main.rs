@@ -216,7 +216,7 @@ enum Bench {
         #[arg(long, default_value_t = 5)]
         times: usize,
     },
-    /// The load generator beside pgbench, sysbench and go-ycsb: client CPU for one transaction, transactions a second
+    /// The load generator beside pgbench, sysbench, go-ycsb and latte: client CPU for one transaction, transactions a second
     Load {
         /// How many times each is measured that a goal is held against; the others half as often
         #[arg(long, default_value_t = 5)]
@@ -224,6 +224,9 @@ enum Bench {
         /// How many seconds each measurement takes
         #[arg(long, default_value_t = 2)]
         seconds: u32,
+        /// Only beside these: pgbench, sysbench, go-ycsb, sysbench-mysql, latte
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
     },
     /// 1,000 and 5,000 clients beside 300: what is left of the throughput, ours beside pgbench's
     LoadMany {
@@ -299,7 +302,9 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Instrument { job } => xtask::bench::fabric::play(&job).map(|()| ExitCode::SUCCESS),
-        Command::Bench { bench: Bench::Load { pairs, seconds } } => xtask::bench::load::run(pairs, seconds),
+        Command::Bench { bench: Bench::Load { pairs, seconds, only } } => {
+            xtask::bench::load::run(pairs, seconds, &only)
+        }
         Command::Bench { bench: Bench::LoadMany { rounds, seconds } } => {
             xtask::bench::load_many::run(rounds, seconds)
         }

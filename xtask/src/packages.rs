@@ -9,14 +9,12 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-/// A package.
+/// What cargo says of a package that is built in.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Package {
     /// What cargo calls it, and nothing else.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Its licence as an SPDX expression, or what was written before there were any.
     pub license: Option<String>,

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 /// What does not travel.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BatchError {
-    /// A histogram.
     #[error(transparent)]
     Histogram(#[from] EncodingError),
     /// The text that a histogram travels as.

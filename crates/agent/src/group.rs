@@ -42,7 +42,6 @@ pub enum GroupError {
     /// One did not get ready.
     #[error("agent {agent} ({host}): {why}")]
     NotReady {
-        /// The agent.
         agent: String,
         /// Its machine.
         host: String,
@@ -54,13 +53,11 @@ pub enum GroupError {
         "agent {agent} ({host}) is holdfast {theirs}, and this is {ours}; install the same version there"
     )]
     Version {
-        /// The agent.
         agent: String,
         /// Its machine.
         host: String,
         /// Its version.
         theirs: String,
-        /// Ours.
         ours: String,
     },
 }

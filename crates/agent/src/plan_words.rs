@@ -20,19 +20,13 @@ pub enum NotForAgents {
     /// Its clients speak something else.
     #[error("load {load}: agents do not speak its database's protocol, `{protocol}`")]
     Protocol {
-        /// The load.
         load: String,
         /// The protocol's name.
         protocol: &'static str,
     },
     /// A node is reached by a path of this machine.
     #[error("load {load}: an agent cannot reach node {node}, which has no address of a network")]
-    Address {
-        /// The load.
-        load: String,
-        /// The node.
-        node: String,
-    },
+    Address { load: String, node: String },
 }
 
 /// A password on its way to an agent. It has no form for people.

@@ -7,10 +7,9 @@ use results::losses::{self, LostWrites};
 use results::{LoadResult, RunResult};
 use serde::{Deserialize, Serialize};
 
-/// A run.
+/// One run of a cell: what is kept of its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its seed.
     pub seed: u64,
     /// Holdfast's version.
     pub holdfast: String,
@@ -20,7 +19,6 @@ pub struct Run {
     /// The machine, as in a run's facts: `cpu`, `cores`, `memory_bytes`, `kernel`, `volumes` ...
     #[serde(default)]
     pub machine: BTreeMap<String, String>,
-    /// The verdict.
     pub verdict: Verdict,
     /// Why it is what it is; empty when it passed.
     pub reasons: Vec<String>,
@@ -75,7 +73,6 @@ pub struct Run {
 /// How a load fared in the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadFigures {
-    /// Its name.
     pub name: String,
     /// Transactions a second.
     pub throughput_per_s: f64,

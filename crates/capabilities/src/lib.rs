@@ -279,12 +279,10 @@ pub enum SettingForm {
     Names(SettingNames),
     /// One setting with these values.
     OneOf {
-        /// Its name.
         name: &'static str,
         /// What it may be; the first is the default.
         values: &'static [&'static str],
     },
-    /// Nothing.
     Nothing,
 }
 

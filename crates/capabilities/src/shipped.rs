@@ -29,7 +29,7 @@ pub fn engines() -> &'static [&'static Capabilities] {
     &ENGINES
 }
 
-/// Their names.
+/// What scenarios call the engines whose files ship, in order.
 #[must_use]
 pub fn names() -> &'static [&'static str] {
     &NAMES

@@ -14,7 +14,6 @@ pub struct LostWrite {
     pub value: u64,
     /// The load whose client inserted it.
     pub load: String,
-    /// The client.
     pub client: u64,
     /// When the insert was sent, seconds.
     pub invoked_s: f64,

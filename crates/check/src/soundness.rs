@@ -15,9 +15,7 @@ pub enum Contradiction {
         "an operation of client {client} of load `{load}` ends at {completed_s} s, before it began at {invoked_s} s"
     )]
     EndsBeforeItBegan {
-        /// The load.
         load: String,
-        /// The client.
         client: u64,
         /// When it began, seconds.
         invoked_s: f64,
@@ -26,21 +24,14 @@ pub enum Contradiction {
     },
     /// A time is no number.
     #[error("an operation of client {client} of load `{load}` has a time that is not a number of seconds")]
-    NoTime {
-        /// The load.
-        load: String,
-        /// The client.
-        client: u64,
-    },
+    NoTime { load: String, client: u64 },
     /// A client began an operation before its last one had ended, or the lines of the file are out of order.
     #[error(
         "client {client} of load `{load}` began an operation at {invoked_s} s while its last one went on until \
          {busy_until_s} s; a client has one operation at a time"
     )]
     TwoAtOnce {
-        /// The load.
         load: String,
-        /// The client.
         client: u64,
         /// When the later line's operation began, seconds.
         invoked_s: f64,

@@ -51,7 +51,6 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// `is` or `are`.
 pub(crate) fn is_or_are(count: usize) -> &'static str {
     if count == 1 { "is" } else { "are" }
 }

@@ -34,7 +34,6 @@ pub fn check<'a>(operations: impl IntoIterator<Item = &'a Operation>) -> Report 
     sums.conclude()
 }
 
-/// The final read.
 #[derive(Debug, Clone, Copy)]
 struct FinalRead {
     began_s: f64,

@@ -40,6 +40,5 @@ impl fmt::Display for Address {
 pub struct Endpoint {
     /// The node's name, for histories.
     pub node: String,
-    /// Its address.
     pub address: Address,
 }

@@ -31,7 +31,6 @@ pub(crate) struct Line {
 
 /// How the reading of an answer ended.
 pub(crate) enum Ended<T> {
-    /// It is whole.
     Whole(T),
     /// The connection is gone.
     Broken(io::Error),

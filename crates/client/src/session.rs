@@ -136,7 +136,6 @@ pub struct FailedAttempt {
 
 /// A session with a node that takes writes.
 pub struct Connected {
-    /// The session.
     pub session: Session,
     /// The name of the node that answers it.
     pub node: String,
@@ -149,7 +148,6 @@ pub struct Connected {
 #[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 #[error("no node takes writes: {}", describe(.failed_attempts, .read_only_nodes))]
 pub struct ConnectError {
-    /// The attempts that failed.
     pub failed_attempts: Vec<FailedAttempt>,
     /// Names of the nodes that answered but take no writes.
     pub read_only_nodes: Vec<String>,

@@ -20,14 +20,12 @@ pub enum SqlValue<'a> {
     Null,
     /// A whole number.
     Integer(i64),
-    /// Text.
     Text(&'a str),
 }
 
 /// One execution of a prepared statement among several that are sent together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execution<'a> {
-    /// The statement.
     pub statement: StatementId,
     /// Its parameters, in order.
     pub parameters: &'a [SqlValue<'a>],
@@ -50,7 +48,6 @@ pub enum Dialect {
 /// Where a bulk load goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BulkLoad<'a> {
-    /// The table.
     pub table: &'a str,
     /// Its columns in the order of the lines' cells, `a, b`; all as the table has them where empty.
     pub columns: &'a str,

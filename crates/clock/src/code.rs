@@ -180,14 +180,12 @@ pub(crate) struct Function {
     pub(crate) at: usize,
 }
 
-/// The code.
 pub(crate) fn code() -> &'static [u8] {
     let begin = &raw const holdfast_clock_code;
     // SAFETY: the two labels bound the bytes that are assembled above, in this program's read-only data.
     unsafe { std::slice::from_raw_parts(begin, (&raw const holdfast_clock_code_end).addr() - begin.addr()) }
 }
 
-/// Its functions.
 pub(crate) fn functions() -> [Function; 6] {
     let begin = (&raw const holdfast_clock_code).addr();
     let function = |name, needs, label: *const u8| Function { name, needs, at: label.addr() - begin };

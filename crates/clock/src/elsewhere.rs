@@ -13,35 +13,42 @@ use crate::shift::Shift;
 #[derive(Debug)]
 pub enum Clock {}
 
-#[allow(missing_docs, clippy::missing_errors_doc, reason = "the same as on x86-64, where it is said")]
+#[allow(clippy::missing_errors_doc, reason = "the same as on x86-64, where it is said")]
 impl Clock {
+    /// As on x86-64.
     pub fn in_file(_: &Path, _: &Path) -> Result<Clock, ClockError> {
         Err(ClockError::Architecture)
     }
 
+    /// As on x86-64.
     #[must_use]
     pub fn shift(&self) -> Shift {
         match *self {}
     }
 
+    /// As on x86-64.
     pub fn set(&self, _: Shift) {
         match *self {}
     }
 
+    /// As on x86-64.
     pub fn leave_out_static_programs(&self) {
         match *self {}
     }
 
+    /// As on x86-64.
     #[must_use]
     pub fn programs_given(&self) -> u64 {
         match *self {}
     }
 
+    /// As on x86-64.
     #[must_use]
     pub fn misses(&self) -> Vec<String> {
         match *self {}
     }
 
+    /// As on x86-64.
     pub fn keep(self: &Arc<Clock>, _: OwnedFd) -> Result<(), ClockError> {
         match **self {}
     }

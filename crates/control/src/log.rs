@@ -9,7 +9,6 @@ use crate::state::Command;
 /// One entry: the term of the leader that made it, and what it asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The term.
     pub term: u64,
     /// What is to be done.
     pub command: Command,

@@ -27,7 +27,6 @@ pub enum Message {
         term: u64,
         /// Yes or no.
         granted: bool,
-        /// Of a rehearsal.
         rehearsal: bool,
     },
     /// I lead; put these entries behind that one. Without entries: I lead.
@@ -38,7 +37,6 @@ pub enum Message {
         previous_index: u64,
         /// The term of that entry.
         previous_term: u64,
-        /// The entries.
         entries: Vec<Entry>,
         /// The last entry that is committed.
         commit: u64,

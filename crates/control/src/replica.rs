@@ -60,17 +60,11 @@ pub struct Settings {
 #[serde(tag = "record", rename_all = "kebab-case")]
 pub enum Record {
     /// The term this node is in and whom it voted for.
-    Term {
-        /// The term.
-        term: u64,
-        /// The vote.
-        vote: Option<String>,
-    },
+    Term { term: u64, vote: Option<String> },
     /// A log entry; it replaces what stood at its place and all beyond.
     Entry {
         /// Its number, from 1.
         index: u64,
-        /// The entry.
         entry: Entry,
     },
 }
@@ -82,7 +76,6 @@ pub struct Kept {
     pub term: u64,
     /// The vote in it.
     pub vote: Option<String>,
-    /// The log.
     pub log: Log,
 }
 
@@ -157,7 +150,6 @@ pub struct Status {
     pub node: String,
     /// Whether it leads and takes transactions.
     pub leads: bool,
-    /// Its term.
     pub term: u64,
     /// The leader it knows of.
     pub leader: Option<String>,

@@ -48,13 +48,11 @@ const CLOCKS_APART_US: u64 = 3_000_000;
 /// How one node is run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name.
     pub name: String,
     /// Where it listens.
     pub listen: SocketAddr,
     /// The other nodes, and where they listen.
     pub peers: BTreeMap<String, SocketAddr>,
-    /// Its volume.
     pub volume: PathBuf,
     /// The folder for the socket of those on its machine, [`SOCKET`].
     pub socket_directory: PathBuf,

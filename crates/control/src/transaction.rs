@@ -22,20 +22,15 @@ pub enum Value {
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum Operation {
     /// What stands under the key.
-    Read {
-        /// The key.
-        key: String,
-    },
+    Read { key: String },
     /// Put a value under the key, whatever stood there.
     Write {
-        /// The key.
         key: String,
         /// What stands there from then on.
         value: Value,
     },
     /// Put a value under the key if what stands there is as expected; else the whole transaction is refused.
     CompareAndSet {
-        /// The key.
         key: String,
         /// What must stand there; nothing when nothing may.
         expected: Option<Value>,
@@ -43,16 +38,10 @@ pub enum Operation {
         new: Value,
     },
     /// Add an element at the end of the list under the key; a missing list counts as empty.
-    Append {
-        /// The key.
-        key: String,
-        /// The element.
-        element: i64,
-    },
+    Append { key: String, element: i64 },
     /// Add to the number under the key; a missing one counts as 0. Refuses the whole transaction when the sum would be
     /// below the floor, or beyond what 64 bits hold.
     Add {
-        /// The key.
         key: String,
         /// What is added; may be negative.
         amount: i64,
@@ -61,7 +50,6 @@ pub enum Operation {
     },
     /// Put a value under a key where nothing stands; else the whole transaction is refused.
     Insert {
-        /// The key.
         key: String,
         /// What stands there from then on.
         value: Value,

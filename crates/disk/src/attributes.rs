@@ -9,17 +9,12 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     /// Ordinary file.
     File,
-    /// Directory.
     Directory,
-    /// Symbolic link.
     SymbolicLink,
     /// Named pipe.
     Pipe,
-    /// Socket.
     Socket,
-    /// Character device.
     CharacterDevice,
-    /// Block device.
     BlockDevice,
 }
 
@@ -30,7 +25,6 @@ pub struct Attributes {
     pub mode: u16,
     /// Owner.
     pub user: u32,
-    /// Group.
     pub group: u32,
     /// When it was last read, as far as anybody set it: reading does not.
     pub accessed: SystemTime,
@@ -72,7 +66,6 @@ pub struct Change {
     pub mode: Option<u32>,
     /// Owner.
     pub user: Option<u32>,
-    /// Group.
     pub group: Option<u32>,
     /// Size in bytes.
     pub size: Option<u64>,
@@ -87,7 +80,6 @@ pub struct Change {
 pub struct Status {
     /// The object's number.
     pub inode: u64,
-    /// Its kind.
     pub kind: Kind,
     /// Mode, owner, times.
     pub attributes: Attributes,

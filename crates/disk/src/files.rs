@@ -16,7 +16,7 @@ use crate::volume::{NewInode, Scope, Volume};
 macro_rules! operations {
     ($(fn $name:ident(&self $(, $given:ident: $of:ty)*) $(-> $answer:ty)?;)*) => {
         /// A file system that can be mounted. Every method is that of [`Volume`] with the same name, with the same refusals.
-        #[expect(missing_docs, clippy::missing_errors_doc, reason = "each is documented at `Volume`")]
+        #[expect(clippy::missing_errors_doc, reason = "each is documented at `Volume`")]
         pub trait Files: Send + Sync + 'static {
             $(fn $name(&self $(, $given: $of)*) $(-> $answer)?;)*
             /// From here on nobody waits, those included who do now: they get `EIO`. Until it is called with `false`; a mirror

@@ -31,7 +31,6 @@
 //!
 //! Time stamps are not taken back at a power-off. Changes beyond [`Limits`] are made durable, the oldest first, as a kernel writes
 //! back what fills its memory.
-#![warn(missing_docs)]
 
 mod admission;
 mod adoption;

@@ -32,7 +32,6 @@ impl Operation {
     }
 }
 
-/// The log.
 #[derive(Debug, Default)]
 pub(crate) struct NameLog {
     pending: BTreeMap<u64, Operation>,

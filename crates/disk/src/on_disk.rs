@@ -43,9 +43,7 @@ struct Counters {
 pub struct DefectEffects {
     /// Operations that came while a defect stood, in its own group or disk.
     pub asked: u64,
-    /// Refused.
     pub refused: u64,
-    /// Held up.
     pub held_up: u64,
     /// Blocks of 4096 bytes handed out wrong.
     pub corrupted: u64,

@@ -22,9 +22,7 @@ const BLOCKS: u64 = 16;
 #[derive(Debug, thiserror::Error)]
 #[error("probe of disk {disk} in {folder}: {source}")]
 pub struct ProbeError {
-    /// The disk.
     pub disk: String,
-    /// Its folder.
     pub folder: PathBuf,
     /// What the operating system answered.
     pub source: std::io::Error,
@@ -63,7 +61,7 @@ pub struct Seen {
     pub survived: Option<bool>,
 }
 
-/// A probe.
+/// A volume of its own on a disk, through which one looks at what a defect does.
 #[derive(Debug)]
 pub struct Probe {
     volume: Volume<OnDisk<FolderStore>>,

@@ -65,10 +65,7 @@ pub enum SnapshotError {
     },
     /// What the volume is has no snapshots.
     #[error("{what} has no snapshots")]
-    NotPossible {
-        /// What it is.
-        what: &'static str,
-    },
+    NotPossible { what: &'static str },
 }
 
 /// What the file of names holds.

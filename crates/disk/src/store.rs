@@ -163,20 +163,16 @@ pub trait Object: Send + Sync + 'static {
 /// What a seek looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Seek {
-    /// Data.
     Data,
-    /// A hole.
     Hole,
 }
 
 /// Room in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
-    /// Bytes of a block.
     pub block_bytes: u32,
     /// Blocks in all.
     pub blocks: u64,
-    /// Blocks free.
     pub blocks_free: u64,
     /// Blocks that somebody without privilege may take.
     pub blocks_available: u64,

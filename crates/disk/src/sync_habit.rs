@@ -22,7 +22,6 @@ impl SyncHabit {
         self.syncs >= SYNCS_MIN && self.writes <= WRITES_MAX
     }
 
-    /// It is synced.
     pub(crate) fn synced(&mut self) {
         match std::mem::take(&mut self.writes) {
             // Says nothing: there is nothing to sync.

@@ -80,7 +80,6 @@ pub(crate) struct Kept {
 /// One object.
 #[derive(Debug)]
 pub(crate) struct Inode {
-    /// Its kind.
     pub kind: Kind,
     /// Mode, owner, times.
     pub attributes: Attributes,

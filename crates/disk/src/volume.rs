@@ -49,7 +49,6 @@ pub enum Scope {
 pub enum NewInode {
     /// An ordinary file.
     File,
-    /// A directory.
     Directory,
     /// A symbolic link and where it leads.
     SymbolicLink(OsString),

@@ -42,9 +42,7 @@ const STAGING: &str = ".staging-driver";
 pub struct ClientCommand {
     /// Its name in messages.
     pub name: String,
-    /// The program.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
     /// What it has in its environment.
     pub environment: BTreeMap<String, String>,
@@ -53,7 +51,6 @@ pub struct ClientCommand {
 /// What a client program is told of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientTarget {
-    /// Its URL.
     pub url: String,
     /// What else the driver is given.
     pub options: BTreeMap<String, String>,

@@ -13,16 +13,11 @@ use crate::Status;
 pub enum NodeError {
     /// The node has no power.
     #[error("node {node} is down")]
-    Down {
-        /// The node.
-        node: String,
-    },
+    Down { node: String },
     /// A program could not be started.
     #[error("{program} could not be started on {node}: {source}")]
     Start {
-        /// The node.
         node: String,
-        /// The program.
         program: PathBuf,
         /// What the operating system answered.
         source: io::Error,
@@ -30,7 +25,6 @@ pub enum NodeError {
     /// Anything else between us and the node.
     #[error("{what} on {node}: {source}")]
     Io {
-        /// The node.
         node: String,
         /// What was being done.
         what: String,
@@ -45,23 +39,16 @@ pub enum EngineError {
     /// There is no engine of that name.
     #[error("no engine named `{name}`; there are: {known}")]
     UnknownEngine {
-        /// The name.
         name: String,
         /// The names there are.
         known: String,
     },
     /// It does not start again from what lies on its volumes.
     #[error("{engine} cannot be started again as a whole")]
-    DoesNotResume {
-        /// The engine.
-        engine: &'static str,
-    },
+    DoesNotResume { engine: &'static str },
     /// Its processes are started and ended by a cluster that runs containers.
     #[error("{node}: the database runs in a pod, which its cluster alone starts and ends")]
-    InAPod {
-        /// The node.
-        node: String,
-    },
+    InAPod { node: String },
     /// The cluster that runs its pods.
     #[error("{why}")]
     Containers {
@@ -70,23 +57,16 @@ pub enum EngineError {
     },
     /// It has no form in pods.
     #[error("{engine} does not run in pods")]
-    NotInPods {
-        /// The engine.
-        engine: &'static str,
-    },
+    NotInPods { engine: &'static str },
     /// The run has no other programs for its nodes.
     #[error("{node} cannot be upgraded: the run has no other version of its database")]
-    NothingToUpgradeTo {
-        /// The node.
-        node: String,
-    },
+    NothingToUpgradeTo { node: String },
     /// A node could not do what it was asked.
     #[error(transparent)]
     Node(#[from] NodeError),
     /// A file on a node's volume.
     #[error("{path} on the volume of {node}: {source}")]
     File {
-        /// The node.
         node: String,
         /// The file, relative to the volume.
         path: PathBuf,
@@ -96,9 +76,7 @@ pub enum EngineError {
     /// A program ended badly.
     #[error("{program} on {node} ended with {status}: {output}")]
     Program {
-        /// The node.
         node: String,
-        /// The program.
         program: String,
         /// How it ended.
         status: Status,
@@ -108,7 +86,6 @@ pub enum EngineError {
     /// The database could not be spoken to.
     #[error("the database on {node} gave no usable answer: {source}")]
     Silent {
-        /// The node.
         node: String,
         /// What its connection failed with, or what was wrong with its answer.
         source: io::Error,
@@ -116,7 +93,6 @@ pub enum EngineError {
     /// The database refused.
     #[error("the database on {node} refused `{statement}`: {message} (SQLSTATE {code})")]
     Refused {
-        /// The node.
         node: String,
         /// What was asked; empty for the connection itself.
         statement: String,
@@ -128,17 +104,14 @@ pub enum EngineError {
     /// The database answered something that makes no sense here.
     #[error("the database on {node} gave an unexpected answer to `{statement}`: {answer}")]
     Answer {
-        /// The node.
         node: String,
         /// What was asked.
         statement: String,
-        /// The answer.
         answer: String,
     },
     /// The database's process ended before it was ready.
     #[error("the database on {node} ended before it was ready; its log ends:\n{log}")]
     Exited {
-        /// The node.
         node: String,
         /// The end of its log.
         log: String,
@@ -149,7 +122,6 @@ pub enum EngineError {
          programs{log}"
     )]
     NotReady {
-        /// The node.
         node: String,
         /// What was awaited.
         what: String,
@@ -161,35 +133,22 @@ pub enum EngineError {
     /// The cluster has gone on without this node.
     #[error("{node} must rejoin before it starts: {leader} is the leader now")]
     Fenced {
-        /// The node.
         node: String,
         /// Who leads.
         leader: String,
     },
     /// The database is still running there.
     #[error("the database on {node} is running already")]
-    Running {
-        /// The node.
-        node: String,
-    },
+    Running { node: String },
     /// A node the cluster was not made with, or no cluster yet.
     #[error("{node} is not a node of this cluster")]
-    Stranger {
-        /// The node.
-        node: String,
-    },
+    Stranger { node: String },
     /// The node that was to be followed does not lead.
     #[error("no node can follow {node}: it does not take writes")]
-    NotLeader {
-        /// The node.
-        node: String,
-    },
+    NotLeader { node: String },
     /// One of the candidates leads already.
     #[error("{node} takes writes already: nothing to promote")]
-    AlreadyLeads {
-        /// The node.
-        node: String,
-    },
+    AlreadyLeads { node: String },
     /// Nobody could be promoted.
     #[error("no standby could be promoted: {reasons}")]
     NoCandidate {
@@ -207,7 +166,6 @@ pub enum EngineError {
     /// A node's name will not do.
     #[error("node name `{name}`: {why}")]
     NodeName {
-        /// The name.
         name: String,
         /// Why not.
         why: &'static str,
@@ -228,7 +186,6 @@ pub enum InstallError {
     /// The path given holds no usable database.
     #[error("{path}: {why}")]
     Explicit {
-        /// The path.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

@@ -91,20 +91,16 @@ pub struct Configuration {
 /// Where a node's host stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePlace {
-    /// The region.
     pub region: String,
-    /// The zone.
     pub zone: String,
     /// The rack; the zone where that has no racks.
     pub rack: String,
-    /// The host.
     pub host: String,
 }
 
 /// Where and as whom a client connects to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Endpoint {
-    /// The node.
     pub node: String,
     /// Its address in the lab.
     pub address: std::net::IpAddr,
@@ -112,7 +108,6 @@ pub struct Endpoint {
     pub port: u16,
     /// The user; no password is asked for inside the lab.
     pub user: String,
-    /// The database.
     pub database: String,
 }
 

@@ -41,9 +41,7 @@ pub(crate) type Way<'a> = dyn Fn(&Path, &mut dyn FnMut(&str)) -> Result<PathBuf,
 
 /// A wheel on PyPI.
 pub(crate) struct Wheel<'a> {
-    /// Its name.
     pub(crate) name: &'a str,
-    /// Its version.
     pub(crate) version: &'a str,
     /// Its size, for people.
     pub(crate) megabytes: u32,

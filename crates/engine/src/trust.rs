@@ -29,7 +29,6 @@ pub enum Untrusted {
     Mode {
         /// The folder, or one above it.
         path: PathBuf,
-        /// Its mode.
         mode: u32,
     },
     /// It could not be made or looked at.

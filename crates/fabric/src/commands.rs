@@ -39,35 +39,78 @@ pub enum CaptureFailed {
 /// What others ask of the thread. An answer is sent once it is done.
 pub enum Command {
     /// Join a descriptor to the network.
-    Attach { joining: Joining, answer: Sender<io::Result<PortId>> },
+    Attach {
+        joining: Joining,
+        answer: Sender<io::Result<PortId>>,
+    },
     /// Take a port off the network.
-    Detach { port: PortId, answer: Sender<io::Result<()>> },
+    Detach {
+        port: PortId,
+        answer: Sender<io::Result<()>>,
+    },
     /// Put a port at another place.
-    Relocate { port: PortId, place: Path, answer: Sender<io::Result<()>> },
+    Relocate {
+        port: PortId,
+        place: Path,
+        answer: Sender<io::Result<()>>,
+    },
     /// Replace all rules.
-    SetPolicy { policy: Policy, answer: Sender<io::Result<()>> },
+    SetPolicy {
+        policy: Policy,
+        answer: Sender<io::Result<()>>,
+    },
     /// Lay rules over everything.
-    Impose { rules: Vec<Rule>, answer: Sender<io::Result<Vec<ImposedId>>> },
+    Impose {
+        rules: Vec<Rule>,
+        answer: Sender<io::Result<Vec<ImposedId>>>,
+    },
     /// Take imposed rules away again.
-    Lift { ids: Vec<ImposedId>, answer: Sender<()> },
+    Lift {
+        ids: Vec<ImposedId>,
+        answer: Sender<()>,
+    },
     /// Begin to write a port's packets.
-    Capture { tap: Tap, file: File, answer: Sender<Result<CaptureId, CaptureFailed>> },
-    /// End that.
-    EndCapture { id: CaptureId, answer: Sender<io::Result<u64>> },
+    Capture {
+        tap: Tap,
+        file: File,
+        answer: Sender<Result<CaptureId, CaptureFailed>>,
+    },
+    EndCapture {
+        id: CaptureId,
+        answer: Sender<io::Result<u64>>,
+    },
     /// Tell what has gone through.
-    Counters { answer: Sender<Counters> },
+    Counters {
+        answer: Sender<Counters>,
+    },
     /// Say which networks lie behind a port.
-    Route { port: PortId, behind: Vec<Prefix>, answer: Sender<()> },
+    Route {
+        port: PortId,
+        behind: Vec<Prefix>,
+        answer: Sender<()>,
+    },
     /// Begin to count the packets of pairs of places.
-    Count { pairs: Vec<(Path, Path)>, answer: Sender<io::Result<Vec<usize>>> },
+    Count {
+        pairs: Vec<(Path, Path)>,
+        answer: Sender<io::Result<Vec<usize>>>,
+    },
     /// Tell what has been counted.
-    Counted { numbers: Vec<usize>, answer: Sender<Vec<PairCounters>> },
-    /// End counts.
-    EndCounts { numbers: Vec<usize>, answer: Sender<()> },
+    Counted {
+        numbers: Vec<usize>,
+        answer: Sender<Vec<PairCounters>>,
+    },
+    EndCounts {
+        numbers: Vec<usize>,
+        answer: Sender<()>,
+    },
     /// Tell what each link has carried.
-    LinkCounters { answer: Sender<BTreeMap<String, LinkCounters>> },
+    LinkCounters {
+        answer: Sender<BTreeMap<String, LinkCounters>>,
+    },
     /// Tell which way packets go.
-    Ways { answer: Sender<Ways> },
+    Ways {
+        answer: Sender<Ways>,
+    },
     /// End the thread.
     Stop,
 }

@@ -16,7 +16,6 @@ pub struct Counters {
     pub fragment_packets: u64,
     /// and answers of the network itself.
     pub answer_packets: u64,
-    /// Packets delivered.
     pub delivered_packets: u64,
     /// Packets for an address nobody has.
     pub no_such_address_packets: u64,

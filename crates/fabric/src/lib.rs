@@ -12,10 +12,6 @@ pub mod capture;
 mod carrier;
 pub mod chance;
 pub mod checksum;
-#[allow(
-    missing_docs,
-    reason = "the thread's own vocabulary; the handle's methods say what each command does"
-)]
 mod commands;
 pub mod counters;
 pub mod fabric;

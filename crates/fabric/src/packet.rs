@@ -138,7 +138,6 @@ fn skip_extensions(packet: &[u8]) -> Option<(u8, usize, bool)> {
 /// What `frame` is on a wire: a segmented frame stands for several packets, each with headers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OnWire {
-    /// Packets.
     pub packets: u64,
     /// Bytes of all of them, IP headers included.
     pub bytes: u64,

@@ -27,7 +27,6 @@ pub enum Block {
 pub enum QueueLimit {
     /// Bytes of IP packets.
     Bytes(u64),
-    /// Packets.
     Packets(u64),
 }
 

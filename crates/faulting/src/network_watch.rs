@@ -28,7 +28,6 @@ const LATENESS: Duration = Duration::from_millis(350);
 
 /// What a fault is to show.
 pub(crate) struct Shown {
-    /// Its number.
     pub(crate) number: FaultId,
     /// When it was imposed, on the run's clock,
     pub(crate) effect_s: f64,

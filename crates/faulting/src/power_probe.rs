@@ -24,7 +24,6 @@ const ANSWER_AFTER: Duration = Duration::from_secs(60);
 pub struct Subject {
     /// `host dc1/a/r1/h1` or `node n1`.
     pub name: String,
-    /// Its address.
     pub address: IpAddr,
 }
 

@@ -36,7 +36,6 @@ pub(crate) type Table = BTreeMap<Identity, Seen>;
 pub(crate) struct Onlooker {
     datacentre: Arc<Datacentre>,
     pub(crate) vm: Arc<Vm>,
-    /// Its node.
     pub(crate) node: NodeId,
     address: SocketAddr,
     /// The file name of the one program that is meant.

@@ -41,7 +41,6 @@ pub struct Station {
 enum StandsOn {
     /// A node, in the boot whose init has this process number.
     Node(NodeId, Option<u32>),
-    /// A host.
     Host(HostId),
     /// A place of clients, which has no power to lose.
     Clients,

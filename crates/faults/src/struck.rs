@@ -22,9 +22,7 @@ pub enum Struck {
     Hosts(Vec<HostPath>),
     /// Packets from the first to the second end of each.
     Directions(Vec<(End, End)>),
-    /// A disk.
     Disk {
-        /// Its host.
         host: HostPath,
         /// Its name there.
         disk: String,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use history::FaultId;
 
-/// A fault as planned.
+/// When a fault strikes within its phase, and how long it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedFault {
     /// From the start of its phase.
@@ -13,7 +13,7 @@ pub struct PlannedFault {
     pub length: Option<Duration>,
 }
 
-/// A phase as planned.
+/// How long a phase lasts, and what strikes in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPhase {
     /// How long it lasts.

@@ -169,7 +169,7 @@ pub enum EventKind {
     FirstSuccess {
         /// The fault's number.
         fault: FaultId,
-        /// The load.
+        /// As the scenario names it.
         load: String,
         /// Seconds after the fault took effect.
         after_s: f64,

@@ -135,7 +135,7 @@ pub struct RunFacts {
     /// The scenario's description.
     #[serde(default)]
     pub description: String,
-    /// The seed.
+    /// What every random choice of the run was drawn from.
     pub seed: u64,
     /// When the run began, RFC 3339, UTC.
     pub started_at: String,
@@ -147,9 +147,9 @@ pub struct RunFacts {
     pub engine_settings: BTreeMap<String, String>,
     /// The machine: `kernel`, `cpu`, `cores`, `memory_bytes`, `user` (root or ordinary), `cpu_limit` ...
     pub machine: BTreeMap<String, String>,
-    /// The site.
+    /// What was built, or is there.
     pub site: SiteFacts,
-    /// The loads.
+    /// In the scenario's order.
     pub loads: Vec<LoadFacts>,
     /// The phases planned.
     pub phases: Vec<PhaseFacts>,

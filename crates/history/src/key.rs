@@ -13,7 +13,6 @@ use serde::ser::{Serialize, Serializer};
 pub enum Key {
     /// A number, as most workloads have it.
     Number(i64),
-    /// A name.
     Name(Box<str>),
 }
 

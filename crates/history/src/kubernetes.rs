@@ -26,7 +26,7 @@ pub struct KubernetesFacts {
 pub struct PodFacts {
     /// The member's node in this run: `n1`.
     pub name: String,
-    /// The pod.
+    /// As the cluster calls it.
     pub pod: String,
     /// Its UID, which tells it from its successors.
     pub uid: String,
@@ -46,15 +46,15 @@ pub struct PodFacts {
     pub volumes: Vec<PodVolumeFacts>,
 }
 
-/// A volume of a pod.
+/// What the cluster says of a volume that a pod mounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodVolumeFacts {
-    /// The claim.
+    /// Its PersistentVolumeClaim.
     pub claim: String,
     /// The volume that is bound to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
-    /// Its storage class.
+    /// None where the volume was made by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_class: Option<String>,
     /// Its size, as the cluster writes it.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A node that moved, or was to move, to another host while it ran. Times are seconds on the run's clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MigrationFacts {
-    /// The node.
+    /// `n1` is the first.
     pub node: String,
     /// Path of the host that it left.
     pub from: String,

@@ -16,7 +16,6 @@ pub enum Step {
     Append {
         /// The list.
         key: Key,
-        /// The value.
         value: i64,
     },
     /// Read a whole list.

@@ -21,12 +21,12 @@ pub enum LabPart {
     MachineDisk,
     /// The threads that serve a node's volume.
     Volume {
-        /// The node.
+        /// `n1` is the first.
         node: String,
     },
     /// The first process of a node.
     Init {
-        /// The node.
+        /// `n1` is the first.
         node: String,
     },
     /// The watch of the pods of a database in them.
@@ -57,7 +57,7 @@ impl fmt::Display for LabPart {
 /// A stretch of time in which parts of the lab gave no sign of life. What was measured meanwhile is not the database's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// The parts.
+    /// All that were silent at the same time.
     pub parts: Vec<LabPart>,
     /// Its beginning on the run's clock, seconds.
     pub from_s: f64,
@@ -115,7 +115,7 @@ pub enum Deed {
 /// Something done to a process of a node that neither the schedule nor the lab did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interference {
-    /// The node.
+    /// `n1` is the first.
     pub node: String,
     /// The process's program.
     pub program: String,

@@ -23,9 +23,7 @@ pub enum WriteError {
     /// The operation cannot be written as JSON that can be read back: a time that is no number, for example.
     #[error("operation of client {client} of load {load}: {source}")]
     Unwritable {
-        /// The load.
         load: String,
-        /// The client.
         client: u64,
         /// What is wrong.
         source: serde_json::Error,
@@ -35,9 +33,7 @@ pub enum WriteError {
         "operation of client {client} of load {load}: its line of {bytes} bytes exceeds {LINE_BYTES_MAX}"
     )]
     TooLong {
-        /// The load.
         load: String,
-        /// The client.
         client: u64,
         /// How long the line would be.
         bytes: usize,

@@ -25,7 +25,7 @@ const VERSION: &str = match option_env!("HOLDFAST_VERSION") {
 #[derive(Debug, Parser)]
 #[command(version = VERSION, name = "holdfast")]
 pub struct Arguments {
-    /// The command.
+    /// What is to be done.
     #[command(subcommand)]
     pub command: Command,
 }

@@ -14,7 +14,6 @@ struct Shown {
     more: bool,
 }
 
-/// The one page.
 #[derive(Default)]
 struct OnePage(Mutex<Shown>);
 

@@ -21,7 +21,7 @@ const PREPARING_INTERVAL_S: u64 = 10;
 /// Hosts named at most when a lab is kept.
 const OTHERS_MAX: usize = 12;
 
-/// The terminal.
+/// Tells a run as it happens, on the standard output.
 #[derive(Debug)]
 pub struct Terminal {
     bar: Option<ProgressBar>,

@@ -38,9 +38,7 @@ pub enum ForwardError {
     /// It did not listen in time.
     #[error("no way to port {port} of pod `{pod}` within {} s: {said}", .within.as_secs_f64())]
     NotOpened {
-        /// The pod.
         pod: String,
-        /// Its port.
         port: u16,
         /// The limit.
         within: Duration,

@@ -33,7 +33,6 @@ const WITHIN: Duration = Duration::from_secs(30);
 pub struct Generators {
     /// The Job's name, with which the names of all other objects begin.
     pub name: String,
-    /// The image.
     pub image: String,
     /// How many there are.
     pub count: u32,

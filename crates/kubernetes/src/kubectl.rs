@@ -28,7 +28,6 @@ pub struct Kubectl {
     pub kubeconfig: Option<PathBuf>,
     /// The context of that file, where it is not the current one.
     pub context: Option<String>,
-    /// The namespace.
     pub namespace: String,
 }
 

@@ -41,7 +41,6 @@ pub(crate) struct Running {
 /// What came of listening.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// It said this.
     Said(Vec<u8>),
     /// It said nothing and goes on.
     Quiet,

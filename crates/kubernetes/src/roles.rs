@@ -19,7 +19,6 @@ const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 pub struct Account {
     /// The service account's name.
     pub name: String,
-    /// Its namespace.
     pub namespace: String,
 }
 

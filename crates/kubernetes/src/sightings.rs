@@ -74,7 +74,6 @@ pub enum Change {
 pub struct Sighting {
     /// When it was read, by this machine's clock.
     pub unix_s: f64,
-    /// What.
     #[serde(flatten)]
     pub what: Seen,
 }
@@ -83,14 +82,12 @@ pub struct Sighting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "seen", rename_all = "kebab-case")]
 pub enum Seen {
-    /// A pod.
     Pod {
         /// What happened to it.
         change: Change,
         /// As it is, or was at last.
         pod: Pod,
     },
-    /// A node.
     Node {
         /// What happened to it.
         change: Change,
@@ -99,7 +96,6 @@ pub enum Seen {
     },
     /// A node's lease.
     Lease {
-        /// The node.
         node: String,
         /// When it was renewed last, by the node's clock.
         renewed_unix_s: f64,
@@ -116,16 +112,13 @@ pub enum Seen {
     },
     /// Whether a volume is attached to a node.
     Attachment {
-        /// The volume.
         volume: String,
-        /// The node.
         node: String,
         /// Whether it is.
         is_attached: bool,
     },
     /// A claim of a volume.
     Claim {
-        /// The claim.
         claim: String,
         /// The volume that is bound to it.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,7 +33,6 @@ pub enum StrangeEnd {
 /// Something done to a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StrangeDeed {
-    /// The pod.
     pub pod: String,
     /// When it was done, or seen where that is not known, by the cluster's clock.
     pub unix_s: f64,

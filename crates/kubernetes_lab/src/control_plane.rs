@@ -89,7 +89,7 @@ pub fn api_server(plan: &Plan, volume: &Path) -> Flags {
     ])
 }
 
-/// The controllers'.
+/// Flags of the program that has all controllers.
 #[must_use]
 pub fn controllers(plan: &Plan, volume: &Path) -> Flags {
     let file = |name: &str| volume.join(name).display().to_string();

@@ -29,7 +29,6 @@ pub enum StartError {
     /// A file on the node's volume.
     #[error("{path} on the volume of {node}: {source}")]
     File {
-        /// The node.
         node: String,
         /// The file, relative to the volume.
         path: PathBuf,
@@ -39,7 +38,6 @@ pub enum StartError {
     /// A program ended badly.
     #[error("{program} on {node} ended with {status}: {said}")]
     Program {
-        /// The node.
         node: String,
         /// The program with its arguments.
         program: String,
@@ -51,7 +49,6 @@ pub enum StartError {
     /// A part of the cluster ended by itself.
     #[error("{program} on {node} has ended; its log ends:\n{log}")]
     Ended {
-        /// The node.
         node: String,
         /// The part.
         program: &'static str,
@@ -61,7 +58,6 @@ pub enum StartError {
     /// Something did not come about in time.
     #[error("{node}: {what}: timed out after {waited:?}; if the machine is busy, stop other programs{log}")]
     NotReady {
-        /// The node.
         node: String,
         /// What was awaited.
         what: &'static str,
@@ -72,10 +68,7 @@ pub enum StartError {
     },
     /// The node is not one of the cluster's.
     #[error("{node} is no node of this cluster that runs pods")]
-    Stranger {
-        /// The node.
-        node: String,
-    },
+    Stranger { node: String },
 }
 
 /// A part of the cluster that was started on a node.

@@ -31,7 +31,6 @@ pub enum Source {
     GoModule,
     /// A package of Debian; which of its versions is installed, the machine's archive says.
     Debian {
-        /// The package.
         package: &'static str,
         /// The program's path in it.
         path: &'static str,
@@ -43,7 +42,6 @@ pub enum Source {
 /// A program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Its name.
     pub name: &'static str,
     /// Where it comes from.
     pub source: Source,

@@ -37,9 +37,7 @@ pub enum Who<'a> {
     Administrator,
     /// The API server, to the nodes.
     ApiServer,
-    /// The controllers.
     Controllers,
-    /// The scheduler.
     Scheduler,
     /// What leads to services, on any node.
     NodeProxy,

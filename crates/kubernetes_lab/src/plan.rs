@@ -23,7 +23,6 @@ const NAME_LETTERS_MAX: usize = 63;
 pub struct Member {
     /// Its name, which is also its name in the cluster.
     pub name: String,
-    /// Its address.
     pub address: Ipv4Addr,
     /// The zone that it stands in.
     pub zone: String,
@@ -128,9 +127,7 @@ pub enum PlanError {
     Taken {
         /// The node.
         name: String,
-        /// Its address.
         address: Ipv4Addr,
-        /// The range.
         range: Range,
     },
     /// A time is shorter than Kubernetes counts.

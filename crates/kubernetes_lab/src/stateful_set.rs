@@ -29,7 +29,6 @@ const MACHINE: [(&str, &str); 3] = [("usr", "/usr"), ("lib", "/usr/lib"), ("lib6
 /// A database in pods, one on each of some nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatefulSet {
-    /// The namespace.
     pub namespace: String,
     /// Its name, which those of its pods begin with.
     pub name: String,
@@ -44,7 +43,6 @@ pub struct StatefulSet {
 /// What a storage class of the lab says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassFacts {
-    /// Its name.
     pub name: String,
     /// What it is, for a person to read.
     pub description: String,

@@ -22,7 +22,6 @@ pub struct Class {
     pub name: String,
     /// What the lab does to what is written there, in words, for whoever asks the cluster.
     pub description: String,
-    /// Its volumes.
     pub volumes: Vec<Volume>,
 }
 
@@ -31,7 +30,6 @@ pub struct Class {
 pub struct Volume {
     /// Its name in the whole cluster.
     pub name: String,
-    /// The node.
     pub node: String,
     /// What it is said to hold. Nobody holds a pod to it: the node's volume is what is full.
     pub gibibytes: u32,
@@ -42,9 +40,7 @@ pub struct Volume {
 /// A claim on a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 

@@ -34,7 +34,6 @@ pub enum AttachmentError {
 /// A network namespace and its interface. The namespace lives as long as this does.
 #[derive(Debug)]
 pub struct Attachment {
-    /// Its addresses.
     pub addresses: Addresses,
     /// The namespace, to be entered with [`enter`].
     pub namespace: OwnedFd,

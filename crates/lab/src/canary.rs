@@ -39,10 +39,7 @@ pub const KEPT_BYTES: usize = BLOCK_BYTES;
 #[serde(tag = "canary", rename_all = "kebab-case")]
 pub enum Order {
     /// Write the marks as they are before any change, durably. Those of earlier boots go.
-    Prepare {
-        /// Of this boot.
-        boot: u64,
-    },
+    Prepare { boot: u64 },
     /// Make the changes: first those that are synced, then those that are not.
     Plant {
         /// Of the boot whose marks are changed, which they can be once.
@@ -54,7 +51,6 @@ pub enum Order {
     },
     /// Make one more, not synced, for the volume's copies on hosts whose power is about to be cut; the node's stays on.
     PlantForCopies {
-        /// Of the boot.
         boot: u64,
         /// Of the power-off that follows.
         fault: u64,
@@ -108,7 +104,6 @@ impl Mark {
 pub enum Seen {
     /// As before its change.
     Before,
-    /// As after it.
     After,
     /// Some of its sectors as before, these many as after: a write that was torn.
     Torn {
@@ -117,7 +112,6 @@ pub enum Seen {
         /// Sectors in all.
         of: usize,
     },
-    /// Neither.
     Neither,
 }
 

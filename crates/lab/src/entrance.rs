@@ -42,7 +42,6 @@ pub enum EntranceError {
     /// The lab belongs to somebody else.
     #[error("the lab in {run_directory} belongs to user {owner}; only that user may enter it")]
     NotYours {
-        /// The run directory.
         run_directory: PathBuf,
         /// Whose it is.
         owner: u32,
@@ -57,10 +56,7 @@ pub enum EntranceError {
     },
     /// The lab is just being built.
     #[error("the lab in {run_directory} is still being built")]
-    BeingBuilt {
-        /// The run directory.
-        run_directory: PathBuf,
-    },
+    BeingBuilt { run_directory: PathBuf },
     /// The node has no power.
     #[error("{place} has no power now")]
     NoPower {
@@ -216,7 +212,6 @@ pub struct Lab {
 /// A place whose namespaces are open: whatever becomes of the place, these are its own.
 #[derive(Debug)]
 pub struct Door {
-    /// The place.
     pub place: String,
     /// As the lab wrote it.
     pub entrance: Entrance,

@@ -45,7 +45,6 @@ pub enum GuestError {
     /// The program could not be started.
     #[error("start {program}: {source}")]
     Start {
-        /// The program.
         program: PathBuf,
         /// What the operating system answered.
         source: io::Error,
@@ -57,9 +56,7 @@ pub enum GuestError {
 pub struct Guest {
     /// Its host name.
     pub name: String,
-    /// The program.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
     /// What it has in its environment beside what all have.
     pub environment: BTreeMap<String, String>,

@@ -50,7 +50,6 @@ pub enum InitError {
     /// The node is to be a whole machine and cannot.
     #[error("{step}: {source}")]
     WholeMachine {
-        /// The step.
         step: String,
         /// What the operating system answered.
         source: io::Error,

@@ -45,17 +45,13 @@ pub enum InterfaceError {
     /// A step of the set-up was refused.
     #[error("{step} on {INTERFACE_NAME}: {source}")]
     SetUp {
-        /// The step.
         step: &'static str,
         /// What the operating system answered.
         source: io::Error,
     },
     /// An address was given and is not in force.
     #[error("{address} on {INTERFACE_NAME} is not in force after {} s", IN_FORCE_PATIENCE.as_secs())]
-    NotInForce {
-        /// The address.
-        address: Ipv6Addr,
-    },
+    NotInForce { address: Ipv6Addr },
 }
 
 /// `struct in6_ifreq`: an address for an interface, by its number.

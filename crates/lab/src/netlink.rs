@@ -30,7 +30,6 @@ pub(crate) type HardwareAddress = [u8; 6];
 /// One end of a veth pair.
 #[derive(Debug, Clone)]
 pub(crate) struct VethEnd<'a> {
-    /// Its name.
     pub(crate) name: &'a str,
     /// Its card's address.
     pub(crate) address: HardwareAddress,
@@ -40,15 +39,10 @@ pub(crate) struct VethEnd<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hop {
     /// Straight over the interface with this number.
-    Direct {
-        /// The interface.
-        interface: u32,
-    },
+    Direct { interface: u32 },
     /// By a gateway on the link of an interface; what goes there comes from this address.
     By {
-        /// The gateway.
         gateway: IpAddr,
-        /// The interface.
         interface: u32,
         /// The sender's address.
         source: IpAddr,

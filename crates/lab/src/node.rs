@@ -35,7 +35,6 @@ pub enum NodeError {
     /// It could not be attached to the network.
     #[error("node {node}: {source}")]
     Attachment {
-        /// The node.
         node: String,
         /// The step of joining the network that failed.
         source: AttachmentError,
@@ -43,7 +42,6 @@ pub enum NodeError {
     /// Its init could not be started or spoken to.
     #[error("node {node}: {step}: {source}")]
     Init {
-        /// The node.
         node: String,
         /// What was being done.
         step: &'static str,
@@ -53,7 +51,6 @@ pub enum NodeError {
     /// Its init could not set it up.
     #[error("node {node}: set-up: {why}")]
     SetUp {
-        /// The node.
         node: String,
         /// The init's own words: the step that failed, and the system's error.
         why: String,
@@ -61,23 +58,16 @@ pub enum NodeError {
     /// A process could not be started.
     #[error("node {node}: {why}")]
     Spawn {
-        /// The node.
         node: String,
         /// The init's own words: the step that failed, and the system's error.
         why: String,
     },
     /// The node has no power.
     #[error("node {node} is off")]
-    Off {
-        /// The node.
-        node: String,
-    },
+    Off { node: String },
     /// Its init is at something else: a file of a volume whose disk does not answer.
     #[error("node {node} has not answered within {} s", ANSWERED_WITHIN.as_secs())]
-    Busy {
-        /// The node.
-        node: String,
-    },
+    Busy { node: String },
 }
 
 /// A process of a node, for as long as this boot lasts.
@@ -109,9 +99,7 @@ pub struct Beat {
 /// What a node is made of.
 #[derive(Debug, Clone)]
 pub struct BootPlan {
-    /// Its name.
     pub name: String,
-    /// Its addresses.
     pub addresses: Addresses,
     /// Folders and names its init sets up.
     pub set_up: NodeSetUp,
@@ -222,7 +210,7 @@ impl Node {
         Ok((node, attachment.tun))
     }
 
-    /// Its name.
+    /// As it was made: `n1`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -27,7 +27,6 @@ pub enum NodeClockError {
     /// Its files could not be made.
     #[error("clock of {node}: {path}: {source}")]
     File {
-        /// The node.
         node: String,
         /// Which.
         path: PathBuf,
@@ -37,7 +36,6 @@ pub enum NodeClockError {
     /// The clock itself could not be made, or no keeper.
     #[error("clock of {node}: {source}")]
     Clock {
-        /// The node.
         node: String,
         /// The step that failed.
         source: ClockError,

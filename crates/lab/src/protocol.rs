@@ -53,7 +53,6 @@ pub struct WholeMachine {
 /// A hierarchy of control groups, and a node's group in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupHierarchy {
-    /// Which version.
     pub version: GroupVersion,
     /// The folder's name below `/sys/fs/cgroup`: `cpu,cpuacct`. Empty for version 2, which is mounted there itself.
     pub name: String,
@@ -132,7 +131,6 @@ pub enum Request {
         process: u64,
         /// Program, absolute path.
         program: PathBuf,
-        /// Its arguments.
         arguments: Vec<String>,
         /// Its environment, the whole of it.
         environment: BTreeMap<String, String>,
@@ -169,7 +167,6 @@ pub enum Request {
     },
     /// Send a process a signal.
     Signal {
-        /// The process.
         process: u64,
         /// The signal's number.
         signal: i32,

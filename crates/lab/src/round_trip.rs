@@ -15,7 +15,6 @@ use crate::attachment::enter;
 pub struct End<'a> {
     /// Its network namespace.
     pub namespace: &'a OwnedFd,
-    /// Its address.
     pub address: IpAddr,
 }
 

@@ -38,7 +38,6 @@ pub enum RoutingError {
     /// A place could not be joined to it.
     #[error("the kernel's own path: {step}: {source}")]
     Join {
-        /// The step.
         step: &'static str,
         /// What the operating system answered.
         source: io::Error,

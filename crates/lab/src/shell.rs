@@ -43,9 +43,7 @@ pub enum ShellError {
     /// A step on the way in was refused.
     #[error("enter {place}: {step}: {source}")]
     Step {
-        /// The place.
         place: String,
-        /// The step.
         step: String,
         /// What the operating system answered.
         source: io::Error,
@@ -53,9 +51,7 @@ pub enum ShellError {
     /// The command is not to be had inside.
     #[error("{place}: {program}: {source}")]
     Program {
-        /// The place.
         place: String,
-        /// The program.
         program: String,
         /// What the operating system answered.
         source: io::Error,

@@ -132,8 +132,13 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("struck-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let script = folder.join("my-database");
-        fs::write(&script, "sleep 60; true").expect("a script");
-        let mut child = std::process::Command::new("/bin/sh").arg(&script).spawn().expect("a shell");
+        // It waits for a line that nobody writes, and starts no process that would be left behind.
+        fs::write(&script, "read -r line").expect("a script");
+        let mut child = std::process::Command::new("/bin/sh")
+            .arg(&script)
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
         let pid = child.id().cast_signed();
         // Until the shell has replaced the copy of this program.
         while fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.starts_with(b"/bin/sh\0")) {

@@ -49,7 +49,6 @@ pub enum SupervisorError {
     /// A step was refused.
     #[error("{step}: {source}")]
     Step {
-        /// The step.
         step: &'static str,
         /// What the operating system answered.
         source: io::Error,

@@ -5,7 +5,6 @@
 /// A process that ended though the lab had not asked it to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnaskedEnd {
-    /// Its program.
     pub program: String,
     /// The signal's number, where one ended it. None where it ended in order, with exit code 0: a server does that when it is
     /// told to.

@@ -121,9 +121,7 @@ pub struct ClientProgram {
 /// of reads what the workload needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Consistency {
-    /// Reads.
     pub reads: Option<cql::Consistency>,
-    /// Writes.
     pub writes: Option<cql::Consistency>,
     /// Whose clock says which of two plain writes is the later one.
     pub timestamps: cql::Timestamps,
@@ -137,7 +135,6 @@ pub enum LoadError {
     /// There is nothing to do, or nothing to do it to.
     #[error("load {load}: {what}")]
     ImpossiblePlan {
-        /// The load.
         load: String,
         /// What is impossible about it.
         what: String,
@@ -145,7 +142,6 @@ pub enum LoadError {
     /// The thread could not be started or put into its place.
     #[error("load {load}: {what}: {source}")]
     Thread {
-        /// The load.
         load: String,
         /// What was tried.
         what: &'static str,
@@ -155,21 +151,16 @@ pub enum LoadError {
     /// The thread panicked: a defect of the generator. What it had recorded was handed on, what was in flight as unknown.
     #[error("load {load}: its thread panicked: {message}")]
     Panicked {
-        /// The load.
         load: String,
         /// What it said.
         message: String,
     },
     /// The thread panicked, and what it had recorded since its last whole second is lost.
     #[error("load {load}: its thread panicked, and its last records are lost")]
-    RecordsLost {
-        /// The load.
-        load: String,
-    },
+    RecordsLost { load: String },
     /// The program that speaks for its clients is gone, or broke the rules.
     #[error("load {load}: {why}")]
     Program {
-        /// The load.
         load: String,
         /// What became of it.
         why: String,
@@ -177,7 +168,6 @@ pub enum LoadError {
     /// A process that did a part of it elsewhere failed, or was lost.
     #[error("load {load}: {why}")]
     Elsewhere {
-        /// The load.
         load: String,
         /// What became of it.
         why: String,
@@ -186,14 +176,10 @@ pub enum LoadError {
     },
     /// A test had the load end.
     #[error("load {load}: a planted defect ended it")]
-    Planted {
-        /// The load.
-        load: String,
-    },
+    Planted { load: String },
     /// Tables could not be made, or the end could not be read, in the time given.
     #[error("load {load}: {what} failed: {last_error}")]
     GaveUp {
-        /// The load.
         load: String,
         /// What was tried.
         what: &'static str,

@@ -12,7 +12,6 @@ use crate::compare::{DRAWS, ERROR, SAMPLES_MIN, Sampling, stretch, widening};
 /// A mean and the interval it lies in with 99 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The mean.
     pub mean: f64,
     /// Lower end.
     pub low: f64,

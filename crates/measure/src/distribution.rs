@@ -24,7 +24,6 @@ pub struct Distribution {
     /// What nine of ten runs keep to: at least nine of ten values are this good or better (nearest rank). None below ten
     /// values, where it would be the worst.
     pub nine_of_ten: Option<f64>,
-    /// The worst.
     pub worst: f64,
     /// Where the worst stands among the values given, the first of several.
     pub worst_at: usize,

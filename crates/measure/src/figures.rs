@@ -10,7 +10,6 @@ use history::ErrorCounts;
 /// Latency figures, microseconds, each within 0.1 % of the true value. All zero when nothing was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LatencyFigures {
-    /// Mean.
     pub mean_us: f64,
     /// Standard deviation.
     pub stdev_us: f64,

@@ -58,9 +58,7 @@ pub enum HlogWriteError {
     /// A histogram cannot be packed.
     #[error("operation {operation}, second {second}: {source}")]
     Histogram {
-        /// The operation.
         operation: String,
-        /// The second.
         second: u64,
         /// What is wrong.
         source: EncodingError,

@@ -21,20 +21,12 @@ pub const SECONDS_MAX: u64 = 100 * 24 * 3600;
 pub enum TimelineError {
     /// A second beyond the longest run.
     #[error("load {load}: second {second} is beyond the longest run of {SECONDS_MAX} s")]
-    SecondBeyondRun {
-        /// The load.
-        load: String,
-        /// The second.
-        second: u64,
-    },
+    SecondBeyondRun { load: String, second: u64 },
     /// A histogram could not be packed or unpacked.
     #[error("load {load}, operation {operation}, second {second}: {source}")]
     Histogram {
-        /// The load.
         load: String,
-        /// The operation.
         operation: String,
-        /// The second.
         second: u64,
         /// What is wrong with it.
         source: EncodingError,

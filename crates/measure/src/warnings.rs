@@ -67,7 +67,6 @@ pub enum Doubt {
     FewSamples {
         /// What was measured: `tpcb, phase fault`.
         what: String,
-        /// The percentile.
         percentile: Percentile,
         /// Values there are.
         samples: u64,
@@ -81,23 +80,19 @@ pub enum Doubt {
     },
     /// The baseline was still rising or falling.
     NotSettled {
-        /// The load.
         load: String,
         /// Mean throughput of its first half, a second.
         first_half_per_s: f64,
-        /// Of its second half.
         second_half_per_s: f64,
     },
     /// The baseline is too short to tell whether it had settled.
     ShortBaseline {
-        /// The load.
         load: String,
         /// Its whole seconds.
         seconds: usize,
     },
     /// An open loop sent operations late though a connection was free: its own fault, and it stands in the response times.
     GeneratorLate {
-        /// The load.
         load: String,
         /// How late it was at its 99th percentile, microseconds.
         late_us_p99: u64,
@@ -106,7 +101,6 @@ pub enum Doubt {
     },
     /// An open loop ended with operations that were due and had found no free connection.
     RateNotKept {
-        /// The load.
         load: String,
         /// How many.
         operations: u64,
@@ -119,10 +113,7 @@ pub enum Doubt {
         asked_us: u64,
     },
     /// Nothing succeeded in the baseline, so no recovery can be told.
-    NoBaseline {
-        /// The load.
-        load: String,
-    },
+    NoBaseline { load: String },
 }
 
 impl Doubt {

@@ -49,7 +49,6 @@ pub enum CapacityError {
     /// A measurement that none can be.
     #[error("{per_s} per second at a count of {count} is not a valid measurement")]
     BadPoint {
-        /// The count.
         count: f64,
         /// The yield.
         per_s: f64,

@@ -9,7 +9,6 @@ use std::time::Duration;
 /// How many standbys must acknowledge a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledgements {
-    /// None.
     None,
     /// Any so many.
     Any(usize),
@@ -19,7 +18,7 @@ pub enum Acknowledgements {
 
 /// How long a packet takes from one place to another, by their numbers.
 pub trait Distances {
-    /// One way.
+    /// How long a packet is under way.
     fn one_way(&self, from: usize, to: usize) -> Duration;
 
     /// There and back.

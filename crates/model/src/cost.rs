@@ -101,7 +101,6 @@ pub trait Delays {
 pub struct Transaction {
     /// How many nodes; the clients' number comes after theirs.
     pub nodes: usize,
-    /// The leader.
     pub leader: NodeId,
     /// When the engine waits.
     pub engine: Engine,
@@ -112,7 +111,6 @@ pub struct Transaction {
 /// A latency over many draws, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyMs {
-    /// The mean.
     pub mean: f64,
     /// Half are below.
     pub p50: f64,

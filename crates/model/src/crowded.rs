@@ -7,7 +7,6 @@ use crate::deployment::Deployment;
 /// A host with which several copies of the same data die.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crowded {
-    /// The host.
     pub host: HostId,
     /// Nodes that stand on it.
     pub nodes: Vec<NodeId>,

@@ -85,9 +85,7 @@ pub enum Quorum {
 /// How many replicas must answer. What Cassandra calls a data centre is a region here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// One.
     One,
-    /// Two.
     Two,
     /// More than half.
     Quorum,

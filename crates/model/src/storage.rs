@@ -43,7 +43,6 @@ pub struct Volume {
 /// Where a component of a volume is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// Its host.
     pub host: HostId,
     /// The capacity disk it lies on.
     pub disk: String,

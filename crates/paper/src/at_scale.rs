@@ -29,7 +29,6 @@ const TRIALS: u64 = 20_000;
 pub struct Scale {
     /// Nodes, one on each host.
     pub nodes: Option<usize>,
-    /// Ranges.
     pub ranges: Option<usize>,
     /// Replicas of each range.
     pub replicas: Option<usize>,
@@ -37,7 +36,6 @@ pub struct Scale {
     pub racks: Option<usize>,
     /// Zones in all.
     pub zones: Option<usize>,
-    /// Regions.
     pub regions: Option<usize>,
     /// Copysets of this scatter width; random placement when absent.
     pub copysets: Option<usize>,
@@ -53,13 +51,11 @@ pub struct Scale {
     pub not_returning: f64,
     /// Share of time that a host is down.
     pub host_down: f64,
-    /// The seed.
     pub seed: Option<u64>,
 }
 
 /// What follows.
 pub struct Prediction {
-    /// The cluster.
     pub cluster: Cluster,
     /// Ranges placed on it.
     pub ranges: usize,
@@ -85,7 +81,6 @@ pub struct Prediction {
 
 /// How likely data is lost with one placement.
 pub struct Durability {
-    /// The placement.
     pub placement: Placement,
     /// Sets of hosts that hold some range.
     pub sets: f64,

@@ -13,7 +13,6 @@ use results::{LoadResult, PhaseResult, RunResult};
 /// What there is more or less of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum By {
-    /// Clients.
     Clients,
     /// Nodes of the database.
     Nodes,
@@ -59,14 +58,10 @@ pub enum CapacityError {
         "load {load} was measured with different numbers of clients and of nodes; choose one: `--by clients` or \
          `--by nodes`"
     )]
-    BothVary {
-        /// The load.
-        load: String,
-    },
+    BothVary { load: String },
     /// Too little was measured.
     #[error("load {load}, by {}: {source}", by.name())]
     Law {
-        /// The load.
         load: String,
         /// What was counted.
         by: By,

@@ -44,7 +44,6 @@ pub enum NotComputed {
 
 /// Phases with the same network.
 pub struct PhaseCost {
-    /// Their names.
     pub names: Vec<String>,
     /// Whether its network is the same for its whole length; if not, there is no one figure, and all else is empty.
     pub steady: bool,

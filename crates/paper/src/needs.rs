@@ -27,7 +27,6 @@ const CLIENT_MEMORY_BYTES: u64 = 3 << 20;
 pub struct Needs {
     /// Bytes on the file system of the run directory.
     pub disk_bytes: u64,
-    /// Bytes of memory.
     pub memory_bytes: u64,
 }
 
@@ -73,7 +72,6 @@ fn node_memory_bytes(engine: &Capabilities) -> u64 {
 /// or clients beside three such nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fits {
-    /// Nodes.
     pub nodes: u64,
     /// Clients beside three nodes.
     pub clients: u64,

@@ -24,7 +24,6 @@ pub struct Evidence<'a> {
     pub timeline: &'a Timeline,
     /// What happened.
     pub events: &'a [Event],
-    /// The faults.
     pub faults: &'a [FaultRecord],
     /// When the loads were told to stop.
     pub ended_s: f64,

@@ -30,7 +30,6 @@ const LAST_ROUND: Duration = Duration::from_millis(300);
 pub struct JudgedFault {
     /// The phase's name.
     pub phase: String,
-    /// What it is.
     pub what: String,
     /// What it leaves.
     pub judgement: Judgement,

@@ -34,11 +34,9 @@ pub enum TooShort {
     },
     /// The pauses of a load leave its baseline too few transactions for high percentiles.
     Paced {
-        /// The load.
         load: String,
         /// What a client waits around a transaction, on average.
         pauses: Duration,
-        /// Its clients.
         clients: u32,
         /// What they make at most in the baseline.
         transactions: u64,

@@ -14,7 +14,6 @@ use crate::rules::{Bond, Group, Strength};
 pub enum Violation {
     /// VMs on a host need more memory than it has.
     Memory {
-        /// The host.
         host: HostId,
         /// What they need.
         needed_bytes: u64,
@@ -23,7 +22,6 @@ pub enum Violation {
     },
     /// More VMs on a host than it may run.
     Full {
-        /// The host.
         host: HostId,
         /// As many.
         vms: usize,
@@ -32,18 +30,14 @@ pub enum Violation {
     },
     /// VMs share what a rule that must hold says they do not.
     Together {
-        /// The rule.
         rule: usize,
         /// One of them.
         one: NodeId,
-        /// The other.
         other: NodeId,
     },
     /// A VM runs where a rule that must hold does not let it.
     Outside {
-        /// The rule.
         rule: usize,
-        /// The VM.
         vm: NodeId,
         /// Where it runs.
         host: HostId,

@@ -53,9 +53,7 @@ impl Vm {
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cluster {
-    /// The hosts.
     pub hosts: PerHost<Host>,
-    /// The VMs.
     pub vms: PerNode<Vm>,
     /// What keeps VMs apart or together.
     pub rules: Vec<Rule>,

@@ -16,7 +16,6 @@ pub enum Left {
 /// What is to be done with a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Start it.
     Start {
         /// Which.
         vm: NodeId,

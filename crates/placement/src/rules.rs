@@ -19,7 +19,6 @@ pub enum Strength {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
-    /// A host.
     Host,
     /// A rack: all of a host's path but its own name.
     Rack,
@@ -33,21 +32,15 @@ pub enum Group {
 pub enum Bond {
     /// No two of these VMs share a group.
     Apart {
-        /// Which VMs.
         vms: Vec<NodeId>,
         /// What they do not share.
         by: Group,
     },
     /// These VMs run on these hosts.
-    Within {
-        /// Which VMs.
-        vms: Vec<NodeId>,
-        /// Which hosts.
-        hosts: Vec<HostId>,
-    },
+    Within { vms: Vec<NodeId>, hosts: Vec<HostId> },
 }
 
-/// A rule.
+/// Which nodes belong together or apart, and how firmly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// What it demands.

@@ -73,7 +73,6 @@ pub enum DatacentreError {
         /// What the operating system answered.
         source: std::io::Error,
     },
-    /// A VM.
     #[error(transparent)]
     Vm(#[from] VmError),
     /// A folder of a node.
@@ -104,7 +103,6 @@ pub enum DatacentreError {
     /// The snapshot of a node's volume could not be taken or returned to.
     #[error("node {node}: snapshot of its volume: {source}")]
     Snapshot {
-        /// The node.
         node: String,
         /// What could not be kept or returned.
         source: SnapshotError,
@@ -177,7 +175,7 @@ impl ClientPlace {
     }
 }
 
-/// The datacentre.
+/// All hosts, links, disks and VMs of a lab.
 #[derive(Debug)]
 pub struct Datacentre {
     // Order matters: fields are dropped from the top, and VMs must go before the network they leave.
@@ -185,7 +183,6 @@ pub struct Datacentre {
     pub vms: PerNode<Arc<Vm>>,
     /// The hosts, in the scenario's order.
     pub hosts: PerHost<Host>,
-    /// Their disks.
     pub disks: HostDisks,
     /// Where loads stand, by the path of the place.
     pub client_places: BTreeMap<String, ClientPlace>,

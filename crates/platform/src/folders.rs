@@ -8,7 +8,6 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[error("run directory {path}: {source}")]
 pub struct FolderError {
-    /// Its path.
     path: PathBuf,
     /// What the operating system answered.
     source: io::Error,

@@ -83,46 +83,24 @@ impl MigrationWatch for () {}
 pub enum NotMigrated {
     /// It has no power.
     #[error("{node} has no power")]
-    Off {
-        /// The node.
-        node: String,
-    },
+    Off { node: String },
     /// It lost its power in the midst.
     #[error("{node} lost power during the migration")]
-    Lost {
-        /// The node.
-        node: String,
-    },
+    Lost { node: String },
     /// The platform is at something else with it.
     #[error("{node} is being started, stopped or moved already")]
-    Busy {
-        /// The node.
-        node: String,
-    },
+    Busy { node: String },
     /// Nowhere to go.
     #[error("no other host can run {node}")]
-    NoTarget {
-        /// The node.
-        node: String,
-    },
-    /// It is there already.
+    NoTarget { node: String },
     #[error("{node} is on {host} already")]
-    AlreadyThere {
-        /// The node.
-        node: String,
-        /// The host.
-        host: String,
-    },
+    AlreadyThere { node: String, host: String },
     /// The other host has no power, or lost it in the midst.
     #[error("{host} has no power")]
-    TargetOff {
-        /// The host.
-        host: String,
-    },
+    TargetOff { host: String },
     /// The other host may not have it.
     #[error("{node} cannot run there: {why}")]
     NotAllowed {
-        /// The node.
         node: String,
         /// What stands against it.
         why: String,
@@ -132,12 +110,7 @@ pub enum NotMigrated {
     Volume(#[from] OpenError),
     /// The volume could not be served to the other host.
     #[error("the volume of {node} could not be handed over to {host}")]
-    VolumeStays {
-        /// The node.
-        node: String,
-        /// The host.
-        host: String,
-    },
+    VolumeStays { node: String, host: String },
     /// It dirties its memory faster than it can be copied.
     #[error(
         "it does not converge: after round {rounds}, the last one, {left_mib:.1} MiB were left; the node dirtied \
@@ -156,7 +129,6 @@ pub enum NotMigrated {
     /// What it writes could not be measured.
     #[error("what {node} writes cannot be measured: {source}")]
     Memory {
-        /// The node.
         node: String,
         /// What the operating system answered.
         source: io::Error,
@@ -164,7 +136,6 @@ pub enum NotMigrated {
     /// The network between the hosts.
     #[error("copy the memory of {node} from {from} to {to}: {source}")]
     Copy {
-        /// The node.
         node: String,
         /// The one host.
         from: String,
@@ -176,10 +147,8 @@ pub enum NotMigrated {
     /// It was called off.
     #[error("it was cancelled because the run ended")]
     CalledOff,
-    /// The VM.
     #[error(transparent)]
     Vm(#[from] VmError),
-    /// The datacentre.
     #[error(transparent)]
     Datacentre(#[from] DatacentreError),
 }

@@ -39,7 +39,7 @@ pub(crate) struct State {
     pub(crate) isolated: BTreeSet<HostId>,
 }
 
-/// The platform.
+/// What gives VMs their hosts: boots, restarts, moves and promotes.
 pub struct Platform {
     pub(crate) datacentre: Arc<Datacentre>,
     pub(crate) engine: Arc<dyn Engine>,

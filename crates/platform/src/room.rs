@@ -10,7 +10,6 @@ use scenario::{Need, Scenario};
 /// What this machine lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum RoomError {
-    /// A device.
     #[error("{device}: {why}; {remedy}; `holdfast doctor` tries all that a lab needs")]
     Device {
         /// Its path.

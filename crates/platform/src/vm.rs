@@ -53,7 +53,6 @@ pub enum VmError {
     /// It could not be joined to the network.
     #[error("node {node}: {source}")]
     Network {
-        /// The node.
         node: String,
         /// What the network refused.
         source: fabric::FabricError,
@@ -61,24 +60,19 @@ pub enum VmError {
     /// It could not be joined to the kernel's own path.
     #[error("node {node}: {source}")]
     KernelPath {
-        /// The node.
         node: String,
         /// The step that failed.
         source: RoutingError,
     },
     /// It has no power, or has lost it meanwhile.
     #[error("node {node} has no power")]
-    Off {
-        /// The node.
-        node: String,
-    },
+    Off { node: String },
     /// Its processes could not be signalled.
     #[error(transparent)]
     Signal(NodeError),
     /// A folder of its own could not be made.
     #[error("node {node}: folder {path}: {source}")]
     Folder {
-        /// The node.
         node: String,
         /// The folder.
         path: PathBuf,
@@ -88,7 +82,6 @@ pub enum VmError {
     /// Its volume could not be made ready to be mounted.
     #[error("node {node}: volume: {source}")]
     Volume {
-        /// The node.
         node: String,
         /// The step of opening it that failed.
         source: OpenError,
@@ -96,7 +89,6 @@ pub enum VmError {
     /// After a power-off its volume could not be brought back to what was durable.
     #[error("node {node}: volume: take back what was not durable: {source}")]
     Loss {
-        /// The node.
         node: String,
         /// What the operating system answered.
         source: io::Error,
@@ -104,7 +96,6 @@ pub enum VmError {
     /// The way in for a person could not be told.
     #[error("node {node}: {source}")]
     Entrance {
-        /// The node.
         node: String,
         /// What of the way in for shells could not be made.
         source: EntranceError,
@@ -112,7 +103,6 @@ pub enum VmError {
     /// Its CPU limit could not be set, or it has no control groups for containers.
     #[error("node {node}: {source}")]
     Limit {
-        /// The node.
         node: String,
         /// The file of the limit that could not be written.
         source: lab::cgroup::CgroupError,
@@ -142,7 +132,7 @@ struct State {
     shell_environment: Option<BTreeMap<String, String>>,
 }
 
-/// The VM.
+/// A node of the lab with its volume, its network and its power.
 #[derive(Debug)]
 pub struct Vm {
     name: String,
@@ -320,7 +310,7 @@ impl Vm {
         told
     }
 
-    /// Its name.
+    /// `n1` is the first.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -381,7 +371,7 @@ impl Vm {
         self.volume.cpu_of_past_mounts() + now.unwrap_or_default()
     }
 
-    /// Its volume.
+    /// Where its data are, whatever host it is on.
     #[must_use]
     pub fn volume(&self) -> &NodeVolume {
         &self.volume

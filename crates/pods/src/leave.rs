@@ -25,7 +25,6 @@ pub struct Leave {
 /// A verb that the login must be allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeededVerb {
-    /// The verb.
     pub verb: String,
     /// The resource, with a part of it behind a slash: `pods/exec`.
     pub resource: String,

@@ -31,14 +31,10 @@ pub enum NodeError {
     Member(#[from] MemberError),
     /// The pod is nowhere.
     #[error("pod {pod} is on no node now")]
-    NotScheduled {
-        /// The pod.
-        pod: String,
-    },
+    NotScheduled { pod: String },
     /// Somebody else would be struck.
     #[error("member {other} is on node {node} as well, and is not under `may-break`")]
     NotAllowed {
-        /// The node.
         node: String,
         /// The member that may not be broken.
         other: String,

@@ -12,7 +12,6 @@ use kubernetes::{Phase, Sighting, told};
 pub(crate) struct Hit {
     /// Its number.
     pub(crate) fault: FaultId,
-    /// The pod.
     pub(crate) pod: String,
     /// When.
     pub(crate) effect_s: f64,

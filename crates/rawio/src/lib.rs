@@ -4,7 +4,6 @@
 //! A pass goes once over a file, block by block, and times each. Every block says which write pass it comes from and where
 //! it belongs, so that a read pass knows whether it was handed what had been written. `pass` does the passes, `server` is
 //! the process on a node that is asked for them; who asks, and what follows from the answers, is elsewhere.
-#![warn(missing_docs)]
 
 mod pass;
 mod pattern;
@@ -44,7 +43,7 @@ pub enum Durability {
     None,
 }
 
-/// A pass.
+/// One way through a file, block by block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pass {
     /// How it goes.
@@ -53,7 +52,6 @@ pub struct Pass {
     pub file: u64,
     /// Number of the write pass, which its blocks carry; of a read pass, the seed of its order.
     pub stamp: u64,
-    /// Bytes of a block.
     pub block_bytes: u32,
     /// Blocks.
     pub count: u32,

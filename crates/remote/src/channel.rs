@@ -35,9 +35,7 @@ pub struct Channel {
 /// What the program reads and writes, and what complaints are asked of.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its input.
     pub input: ChildStdin,
-    /// Its output.
     pub output: ChildStdout,
     /// The process.
     pub channel: Channel,

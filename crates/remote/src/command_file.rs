@@ -45,7 +45,6 @@ pub struct CommandFile {
 pub struct WrittenFor {
     /// Its name.
     pub tool: String,
-    /// Its version.
     pub version: String,
     /// What prints the version that a machine has.
     pub asked_by: Step,
@@ -104,7 +103,6 @@ impl fmt::Display for Command {
 /// A command that only looks, and what it must show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
-    /// The command.
     pub command: Command,
     /// Its exit code.
     pub exit: u8,
@@ -146,7 +144,6 @@ pub enum FillError {
     /// No such parameter.
     #[error("{fault} has no parameter `{name}`; it has {known}")]
     Unknown {
-        /// The fault.
         fault: String,
         /// What was given.
         name: String,
@@ -156,7 +153,6 @@ pub enum FillError {
     /// A value is missing.
     #[error("{fault} needs `{name}`: {meaning}, such as {example}")]
     Missing {
-        /// The fault.
         fault: String,
         /// The parameter.
         name: String,
@@ -168,7 +164,6 @@ pub enum FillError {
     /// A value is something else.
     #[error("{fault}: `{name}` cannot be `{value}`; it is {form}")]
     NotOfKind {
-        /// The fault.
         fault: String,
         /// The parameter.
         name: String,

@@ -10,7 +10,6 @@ use yaml::units;
 /// A parameter of a command file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name.
     pub name: String,
     /// What it may be.
     pub kind: Kind,
@@ -37,7 +36,6 @@ pub enum Kind {
     Ipv4List,
     /// One IPv4 address.
     Ipv4,
-    /// A duration.
     Duration,
     /// A percentage.
     Percent,

@@ -54,7 +54,6 @@ pub enum StrikeError {
         "{fault} on {host}: before the strike, {when}; its effect could not be seen, so it is not struck"
     )]
     NoBaseline {
-        /// The fault.
         fault: String,
         /// The machine.
         host: String,

@@ -140,7 +140,6 @@ pub enum TransportError {
     Start {
         /// The machine.
         host: String,
-        /// The program.
         program: String,
         /// What the system said.
         source: io::Error,

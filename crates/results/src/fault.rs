@@ -190,7 +190,7 @@ pub struct RecoveryResult {
 /// What a fault did to one load until the next fault or the end of the loads. Unknown values are null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultLoadResult {
-    /// The load.
+    /// As the scenario names it.
     pub load: String,
     /// The longest time without a success against what was due.
     pub gap_s: Option<f64>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Latency figures, microseconds. All zero when there was nothing to measure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyUs {
-    /// Mean.
+    /// The sum of all by their number.
     pub mean: f64,
     /// Standard deviation.
     #[serde(default)]
@@ -41,7 +41,7 @@ pub struct OperationResult {
     /// Tries that met a serialization failure or a deadlock and were followed by another; no errors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u64,
-    /// Their latency.
+    /// Microseconds.
     pub latency_us: LatencyUs,
 }
 

@@ -21,11 +21,11 @@ pub struct RunResult {
     pub holdfast: String,
     /// The scenario's name.
     pub scenario: String,
-    /// The seed.
+    /// What every random choice was drawn from; `--seed` makes them again.
     pub seed: u64,
     /// When the run began, RFC 3339.
     pub started_at: String,
-    /// The verdict.
+    /// `pass`, `fail` or `unknown`; `reasons` say why.
     pub verdict: Verdict,
     /// Reasons for the verdict, one sentence each, most important first.
     pub reasons: Vec<String>,
@@ -46,7 +46,7 @@ pub struct RunResult {
     /// The published report that the scenario reproduces; without figures when it reproduces none.
     #[serde(default)]
     pub reproduces: ReproducedReport,
-    /// Volumes.
+    /// In the order of the nodes.
     #[serde(default)]
     pub volumes: Vec<VolumeResult>,
     /// What each link of the site carried while loads ran.

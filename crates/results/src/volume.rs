@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A node's volume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VolumeResult {
-    /// The node.
+    /// `n1` is the first.
     pub node: String,
     /// Mirrored components.
     pub replicas: u32,
@@ -66,7 +66,7 @@ pub struct CatchUpResult {
     pub from_s: f64,
     /// To when.
     pub to_s: f64,
-    /// Bytes copied.
+    /// Until it was complete, or the run ended.
     pub copied_bytes: u64,
     /// Whether it was up to date in the end.
     pub complete: bool,
@@ -78,7 +78,7 @@ pub struct CatchUpResult {
 /// which it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeanwhileResult {
-    /// The load.
+    /// As the scenario names it.
     pub load: String,
     /// How many seconds.
     pub seconds: u64,
@@ -165,6 +165,6 @@ pub struct LagResult {
 pub struct ResyncResult {
     /// When.
     pub t_s: f64,
-    /// Bytes left.
+    /// Not yet copied at that moment.
     pub bytes_left: u64,
 }

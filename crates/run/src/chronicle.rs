@@ -21,10 +21,8 @@ pub const EVENTS_FILE: &str = "events.jsonl";
 /// What can go wrong in telling.
 #[derive(Debug, thiserror::Error)]
 pub enum ChronicleError {
-    /// The file.
     #[error("{path}: {source}")]
     File {
-        /// Its path.
         path: PathBuf,
         /// What the operating system answered.
         source: io::Error,

@@ -27,7 +27,6 @@ pub enum CollectorError {
     /// A file of the run directory.
     #[error("{path}: {source}")]
     File {
-        /// Its path.
         path: PathBuf,
         /// What the operating system answered.
         source: io::Error,

@@ -33,7 +33,6 @@ pub enum ConductorError {
     /// Recording.
     #[error(transparent)]
     Collector(#[from] CollectorError),
-    /// The chronicle.
     #[error(transparent)]
     Chronicle(#[from] crate::chronicle::ChronicleError),
     /// What the target records.
@@ -46,9 +45,7 @@ pub enum ConductorError {
 
 /// A run under way.
 pub struct Conductor<'a> {
-    /// The scenario.
     pub scenario: &'a Scenario,
-    /// The seed.
     pub seed: u64,
     /// Whether faults are announced only.
     pub prevented: bool,

@@ -15,7 +15,6 @@ pub enum DirectoryError {
     /// A file or folder in it or above it.
     #[error("run directory {path}: {source}")]
     File {
-        /// The path.
         path: PathBuf,
         /// What the operating system answered.
         source: io::Error,
@@ -29,7 +28,7 @@ fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, DirectoryError> {
     result.map_err(|source| DirectoryError::File { path: path.to_owned(), source })
 }
 
-/// A run directory.
+/// Where a run leaves its files: made anew, never written over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDirectory {
     path: PathBuf,

@@ -46,7 +46,6 @@ pub enum ExternalError {
     /// A member's endpoint has no address.
     #[error("member {member}: {endpoint}: {why}; write an address, or a name that this machine can look up")]
     NoAddress {
-        /// The member.
         member: String,
         /// As written.
         endpoint: String,

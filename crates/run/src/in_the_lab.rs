@@ -31,7 +31,6 @@ const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
 pub struct Lab {
     // Order matters: captures are ended before the network they are of.
     pub(crate) captures: Arc<Captures>,
-    /// The datacentre.
     pub datacentre: Arc<Datacentre>,
     /// The engine of its database.
     pub engine: Arc<dyn Engine>,

@@ -30,7 +30,6 @@ pub(crate) enum LabDoubt {
     NoReceipt {
         /// Which.
         fault: FaultId,
-        /// Its kind.
         kind: String,
     },
     /// What was not synced is in part still on a volume.
@@ -50,17 +49,13 @@ pub(crate) enum LabDoubt {
     /// A node's power could not be cut, or its volume not rolled back.
     #[error("{node} did not power off: {why}")]
     NodeOn {
-        /// The node.
         node: String,
         /// Why, in words.
         why: String,
     },
     /// Processes outlived their nodes.
     #[error("processes are left in the lab: {}", programs.join(", "))]
-    ProcessesLeft {
-        /// Their programs.
-        programs: Vec<String>,
-    },
+    ProcessesLeft { programs: Vec<String> },
     /// Nobody can tell which processes are left.
     #[error("the processes of the lab could not be listed: {why}")]
     Unlisted {

@@ -20,7 +20,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
 /// A workload that does not take the options its load gives it.
 #[derive(Debug)]
 pub struct Misconfigured {
-    /// The load.
     pub load: String,
     /// The option that is wrong, and with what.
     pub source: ConfigurationError,

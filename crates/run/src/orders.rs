@@ -17,7 +17,6 @@ pub struct Orders {
     pub holdfast: String,
     /// The resolved scenario as YAML.
     pub scenario: String,
-    /// The seed.
     pub seed: u64,
     /// When the run began, RFC 3339.
     pub started_at: String,
@@ -90,7 +89,6 @@ pub enum VolumeOrders {
 pub struct InstallationOrders {
     /// The folder of its programs.
     pub bin: PathBuf,
-    /// Its version.
     pub version: String,
     /// How it was come by, in words.
     pub origin: String,
@@ -174,10 +172,7 @@ pub enum News {
         doubts: Vec<String>,
     },
     /// The run is over and its result written.
-    Finished {
-        /// Its verdict.
-        verdict: Verdict,
-    },
+    Finished { verdict: Verdict },
     /// The lab could not do its job.
     Failed {
         /// The error with its causes, one line.
@@ -192,7 +187,6 @@ pub struct Pulse {
     pub t_s: u64,
     /// Seconds the whole schedule takes.
     pub of_s: u64,
-    /// The phase.
     pub phase: String,
     /// Faults standing, in words.
     pub standing: Vec<String>,

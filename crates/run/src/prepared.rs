@@ -28,7 +28,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// In the lab.
+    /// With a lab that is up, and its facts.
     #[must_use]
     pub fn in_the_lab(
         lab: Lab,

@@ -48,7 +48,6 @@ pub enum StandaloneError {
     /// The run directory.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The load.
     #[error(transparent)]
     Load(#[from] load::LoadError),
     /// The server takes fewer sessions than the load has clients.
@@ -58,7 +57,6 @@ pub enum StandaloneError {
          at most {connected} clients"
     )]
     ServerIsFull {
-        /// The load.
         load: String,
         /// Clients that had a session.
         connected: usize,
@@ -74,13 +72,11 @@ pub enum StandaloneError {
 
 /// What is told while it goes on.
 pub enum StandaloneNews<'a> {
-    /// A step.
     Step(String),
     /// The run directory.
     Directory(&'a Path),
     /// A second of the load.
     Second {
-        /// The second.
         second: u64,
         /// Seconds in all.
         of_s: u64,

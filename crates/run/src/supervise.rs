@@ -69,7 +69,6 @@ pub fn supervise_outside() -> u8 {
 
 /// What came of it.
 enum Done {
-    /// A run.
     Run(Verdict),
     /// Volumes that are remembered.
     Remembered,

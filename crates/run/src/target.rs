@@ -24,7 +24,6 @@ use crate::directory::RunDirectory;
 #[derive(Debug, thiserror::Error)]
 #[error("load {load}: its place: {source}")]
 pub struct PlaceError {
-    /// The load.
     pub load: String,
     /// What the operating system answered.
     pub source: std::io::Error,
@@ -83,9 +82,7 @@ pub(crate) trait Target {
 
 /// What a target learns of the run that begins.
 pub(crate) struct Beginning<'a> {
-    /// The scenario.
     pub(crate) scenario: &'a Scenario,
-    /// The seed.
     pub(crate) seed: u64,
     /// Whether faults are announced only.
     pub(crate) prevented: bool,
@@ -97,7 +94,6 @@ pub(crate) struct Beginning<'a> {
     pub(crate) zero: Instant,
     /// The loads, in the scenario's order.
     pub(crate) loads: &'a Arc<Mutex<Vec<LoadHandle>>>,
-    /// Their names.
     pub(crate) load_names: Vec<String>,
     /// Called once it is shown that a fault took effect: number and time.
     pub(crate) on_effect: Arc<dyn Fn(FaultId, f64) + Send + Sync>,

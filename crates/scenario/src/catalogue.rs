@@ -55,7 +55,7 @@ pub fn options(workload: &str) -> Vec<OptionEntry> {
     table.fields.fields.iter().map(entry).collect()
 }
 
-/// A role.
+/// What `holdfast list roles` says of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoleEntry {
     /// As written in a scenario.

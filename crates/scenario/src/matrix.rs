@@ -29,7 +29,7 @@ pub struct Matrix {
     pub cells: Vec<Cell>,
 }
 
-/// An axis.
+/// One thing that a matrix varies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     /// The path of the setting, or the name of sets of settings.

@@ -52,7 +52,6 @@ pub enum Quantity {
     ErrorRate,
     /// Successes a second.
     Throughput,
-    /// Latency.
     Latency(LatencyFigure),
     /// TPC-C's new orders a minute.
     TpmC,
@@ -64,7 +63,6 @@ pub enum Quantity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LatencyFigure {
-    /// Mean.
     Mean,
     /// Median.
     P50,
@@ -159,7 +157,6 @@ impl Unit {
 pub enum Needs {
     /// Only a load.
     Nothing,
-    /// A fault.
     Fault,
     /// A load whose history one of these checks judges, the best of them first.
     CheckedBy(&'static [&'static str]),

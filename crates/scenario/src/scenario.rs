@@ -23,11 +23,8 @@ pub struct Scenario {
     /// The cluster that exists, where it runs against one. The site and the database then have one host and one node for
     /// each of its members.
     pub cluster: Option<Cluster>,
-    /// The site.
     pub site: Site,
-    /// The database.
     pub database: Database,
-    /// The loads.
     pub loads: Vec<Load>,
     /// Phases in order, each with its faults.
     pub schedule: Vec<Phase>,

@@ -32,7 +32,6 @@ pub enum AgentError {
     /// The way to one.
     #[error("agent {agent}: {source}")]
     Way {
-        /// The agent.
         agent: String,
         /// Why not.
         source: TransportError,
@@ -161,7 +160,6 @@ impl Agents {
 /// An agent that a run starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedAgent {
-    /// The load.
     pub load: String,
     /// The agent's name.
     pub agent: String,

@@ -15,7 +15,6 @@ pub enum BesideError {
     /// It cannot be read.
     #[error("{path}: {source}", path = .path.display())]
     Unreadable {
-        /// Its path.
         path: PathBuf,
         /// The system refuses it, or it is no such file as is read.
         source: WholeFileError,
@@ -23,7 +22,6 @@ pub enum BesideError {
     /// A link leads out of the scenario's folder.
     #[error("{path}: it points to {target}, outside the scenario's folder; copy the file into that folder, or name it on the command line with --set", path = .path.display(), target = .target.display())]
     Outside {
-        /// Its path.
         path: PathBuf,
         /// Where it leads.
         target: PathBuf,

@@ -30,7 +30,6 @@ pub enum ScriptFileError {
     /// Its name gives the script none.
     #[error("script {path}: {name:?} is no name for a script; give it one with `name`, of letters, digits, `-` and `_`", path = .path.display())]
     Nameless {
-        /// Its path.
         path: PathBuf,
         /// Its name without the ending.
         name: String,

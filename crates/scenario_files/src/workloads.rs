@@ -18,7 +18,6 @@ pub enum WorkloadError {
     /// It does not take its options.
     #[error("load {load}: {source}")]
     Misconfigured {
-        /// The load.
         load: String,
         /// The option that is wrong, and with what.
         source: ConfigurationError,

@@ -15,9 +15,7 @@ use lab::attachment::{enter, on_own_thread};
 pub struct HostPlace {
     /// Its path in the site.
     pub name: String,
-    /// Its namespace.
     pub namespace: OwnedFd,
-    /// Its address.
     pub address: IpAddr,
     /// The disk of it that the volume's component stands on, where it has one.
     pub disk: disk::Disk,

@@ -45,9 +45,7 @@ const PORTS_PER_VOLUME: usize = 16;
 
 /// What a mirrored volume is made from.
 pub struct Plan<'a> {
-    /// Its folder.
     pub folder: &'a Path,
-    /// Its node.
     pub node: NodeId,
     /// How it is mirrored.
     pub storage: &'a Storage,

@@ -15,7 +15,6 @@ pub struct CatchUp {
     pub from_s: f64,
     /// To when: the first look at which it was over, or the last of all.
     pub to_s: f64,
-    /// Bytes copied.
     pub copied_bytes: u64,
     /// Whether it was up to date in the end.
     pub is_whole: bool,

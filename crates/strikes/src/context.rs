@@ -32,7 +32,6 @@ pub type OnEffect = Arc<dyn Fn(FaultId, f64) + Send + Sync>;
 
 /// What faults are struck on.
 pub struct Targets {
-    /// The cluster.
     pub cluster: Cluster,
     /// Who may be struck.
     pub permit: Permit,

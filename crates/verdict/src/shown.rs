@@ -16,7 +16,6 @@ use scenario::Scenario;
 /// What was known before the first load started.
 #[derive(Clone, Copy)]
 pub struct Planned<'a> {
-    /// The scenario.
     pub scenario: &'a Scenario,
     /// One plan per load.
     pub plans: &'a [LoadPlan],

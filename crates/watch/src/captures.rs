@@ -27,10 +27,8 @@ pub enum CaptureError {
         /// What there is.
         known: String,
     },
-    /// The file.
     #[error("{path}: {source}")]
     File {
-        /// Its path.
         path: PathBuf,
         /// What the operating system answered.
         source: io::Error,

@@ -13,10 +13,8 @@ use crate::each_second::{EachSecond, Seconds};
 /// What can go wrong in watching links or hosts.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The file.
     #[error("{path}: {source}")]
     File {
-        /// Its path.
         path: PathBuf,
         /// What the operating system answered.
         source: io::Error,

@@ -21,18 +21,11 @@ pub enum ConfigurationError {
     UnknownWorkload(String),
     /// The workload has no such option.
     #[error("workload {workload} has no option {option:?}")]
-    UnknownOption {
-        /// The workload.
-        workload: String,
-        /// The option.
-        option: String,
-    },
+    UnknownOption { workload: String, option: String },
     /// An option's value does not fit.
     #[error("workload {workload}: option {option} cannot be {value:?}: {wanted}")]
     BadOption {
-        /// The workload.
         workload: String,
-        /// The option.
         option: String,
         /// What was given.
         value: String,
@@ -42,7 +35,6 @@ pub enum ConfigurationError {
     /// A script cannot be read.
     #[error("workload {workload}: {source}")]
     Script {
-        /// The workload.
         workload: String,
         /// What is wrong, with the line and a caret.
         source: Box<crate::script_error::ScriptError>,

@@ -25,7 +25,6 @@ pub enum Problem {
     /// Too few or too many arguments.
     #[error("{function} takes {}, not {given}", taken(*.least, *.most))]
     ArgumentCount {
-        /// The function.
         function: String,
         /// Fewest arguments.
         least: usize,

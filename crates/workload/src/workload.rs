@@ -189,7 +189,6 @@ pub trait StatementObserver {
 
 /// One attempt at a transaction: the session, its prepared statements, and who takes the times.
 pub struct Attempt<'a> {
-    /// The session.
     pub session: &'a mut Session,
     /// The statements of [`Workload::statements`] as prepared on this session, in the same order; none
     /// where it speaks no SQL.

@@ -59,7 +59,6 @@ pub struct Field {
 /// What a value looks like.
 #[derive(Debug)]
 pub enum Shape {
-    /// Any text.
     Text,
     /// A path of a file in the file's own folder or below it.
     PathWithin,

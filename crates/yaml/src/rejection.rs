@@ -26,7 +26,6 @@ pub struct Spot {
 /// A value and where it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spanned<T> {
-    /// The value.
     pub value: T,
     /// Where it stands.
     pub at: Spot,

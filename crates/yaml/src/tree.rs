@@ -23,7 +23,6 @@ pub struct Node {
     pub at: Spot,
     /// Where to point for what is missing in it: the key it belongs to, or itself.
     pub head: Spot,
-    /// The value.
     pub value: Value,
 }
 
@@ -49,7 +48,6 @@ pub enum Value {
         /// Written without quotes.
         plain: bool,
     },
-    /// A list.
     List(Vec<Node>),
     /// A map, in the file's order, without duplicates.
     Map(Vec<Entry>),
@@ -58,11 +56,9 @@ pub enum Value {
 /// A key and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The key.
     pub key: String,
     /// Where the key stands.
     pub key_at: Spot,
-    /// Its value.
     pub value: Node,
 }
 

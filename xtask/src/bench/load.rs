@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 
 use super::load_cassandra::{Cassandra, CqlOperations, KEYS, latte_name};
 use super::load_mysql::MariaDb;
@@ -84,12 +84,19 @@ fn of_pgbench() -> Vec<Subject<'static>> {
     ]
 }
 
-/// Measures and prints.
+/// What the bench is made of, by the peer that ours is held against.
+const PARTS: [&str; 5] = ["pgbench", "sysbench", "go-ycsb", "sysbench-mysql", "latte"];
+
+/// Measures and prints; only these parts, or all where none is named.
 ///
 /// # Errors
-/// When a side does not do its job.
-pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
+/// When a side does not do its job, or there is no part of that name.
+pub fn run(pairs: usize, seconds: u32, only: &[String]) -> anyhow::Result<ExitCode> {
     ensure!(pairs > 0 && seconds > 0, "nothing to measure: --pairs 0 or --seconds 0");
+    if let Some(unknown) = only.iter().find(|name| !PARTS.contains(&name.as_str())) {
+        bail!("no part of the bench is called {unknown:?}; there are {}", PARTS.join(", "));
+    }
+    let is_asked = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
     let holdfast = crate::program::build()?;
     let bin = engine::registry::named("postgres")?.find(None).context("PostgreSQL")?.bin;
     let server = Server::start(&bin, SESSIONS)?;
@@ -97,18 +104,15 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     server.holdfast(&holdfast, &[KV, &["--prepare", "--for", "1s"]].concat())?;
     let bench = Bench { server: &server, holdfast: &holdfast, pairs, seconds };
     let mut measured = Measured::default();
-    for subject in of_pgbench() {
-        bench.compare(&subject, &mut measured)?;
+    for part in PARTS.into_iter().filter(|part| is_asked(part)) {
+        bench.part(part, &mut measured)?;
     }
-    bench.compare_pipelines(&mut measured)?;
-    bench.compare_sysbench(&mut measured)?;
-    bench.compare_go_ycsb(&mut measured)?;
-    bench.compare_sysbench_on_mysql(&mut measured)?;
-    bench.compare_latte(&mut measured)?;
     let Measured { mut cpu, mut per_s, mut little } = measured;
     cpu.append(&mut per_s);
     cpu.append(&mut little);
-    cpu.push(server.peak_row(&holdfast, seconds)?);
+    if is_asked("pgbench") {
+        cpu.push(server.peak_row(&holdfast, seconds)?);
+    }
     Ok(if conclude("load", &cpu)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -130,6 +134,19 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    fn part(&self, part: &str, measured: &mut Measured) -> anyhow::Result<()> {
+        match part {
+            "sysbench" => self.compare_sysbench(measured),
+            "go-ycsb" => self.compare_go_ycsb(measured),
+            "sysbench-mysql" => self.compare_sysbench_on_mysql(measured),
+            "latte" => self.compare_latte(measured),
+            _ => {
+                of_pgbench().iter().try_for_each(|subject| self.compare(subject, measured))?;
+                self.compare_pipelines(measured)
+            }
+        }
+    }
+
     fn compare(&self, subject: &Subject<'_>, measured: &mut Measured) -> anyhow::Result<()> {
         let served: &dyn Served = match subject.peer {
             Peer::SysbenchOn(server, _) => server,

@@ -200,7 +200,7 @@ impl Cassandra {
         };
         let options = [
             "--quiet",
-            "--function",
+            "--functions",
             asked.of_latte(),
             "--concurrency",
             &in_flight.to_string(),

@@ -79,7 +79,6 @@ impl Goal {
 /// One thing compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// What.
     pub what: String,
     /// Of ours; nothing when it was not measured.
     pub ours: Option<Spread>,

@@ -16,6 +16,11 @@ use tally::Tally;
 /// none: both would be built here and not be run.
 const TESTS: [&str; 3] = ["test", "--workspace", "--tests"];
 
+/// How the test programs are told how many tests run at the same time.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+/// Most tests wait most of the time. Those that keep a processor busy take turns (`end_to_end/turns.rs`).
+const THREADS_FOR_A_PROCESSOR: usize = 2;
+
 /// How a step came out.
 enum Outcome {
     /// It holds.
@@ -117,6 +122,10 @@ fn machine() -> anyhow::Result<Outcome> {
 fn tests(all: bool) -> anyhow::Result<Outcome> {
     let mut command = cargo();
     command.args(TESTS).args(["--no-fail-fast", "--", "--show-output"]);
+    if std::env::var_os(TEST_THREADS).is_none() {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        command.env(TEST_THREADS, (THREADS_FOR_A_PROCESSOR * processors).to_string());
+    }
     if all {
         command.arg("--include-ignored");
     }

@@ -10,7 +10,6 @@ pub struct Tally {
     pub passed: usize,
     /// Among these, tests that said that they were skipped, and then returned.
     pub returned: usize,
-    /// Failed.
     pub failed: usize,
     /// Not tried: name and reason.
     pub skipped: BTreeSet<String>,

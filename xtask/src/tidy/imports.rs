@@ -12,7 +12,6 @@ use super::Violation;
 /// A crate of ours and everything it depends on, in whatever way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crate {
-    /// Its name.
     pub name: String,
     /// Its `Cargo.toml`, relative to the repository.
     pub manifest: String,

@@ -4,6 +4,7 @@
 //! Owns no opinion on behaviour, which the tests hold, nor on layout, which rustfmt holds. One file per kind of rule;
 //! each shows its own detectors a planted violation.
 
+mod comments;
 mod cycles;
 mod engine_names;
 pub mod imports;
@@ -74,6 +75,7 @@ pub fn check_files(files: &[TextFile]) -> Vec<Violation> {
             Ok(source) => {
                 found.extend(shape::check_functions(&source));
                 found.extend(names::check_items(&source));
+                found.extend(comments::check(&source));
                 found.extend(words::check_source(&source));
                 found.extend(paths::check(&source));
                 printing.extend(output::uses(&source));

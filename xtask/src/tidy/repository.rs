@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// A text file.
+/// Its path within the repository, and all that is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFile {
     /// Its path, relative to the repository, with `/`.

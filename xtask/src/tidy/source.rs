@@ -4,6 +4,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+use super::comments::{Documented, documented};
 use super::{TextFile, Violation};
 
 /// One token that matters to a rule. Comments are not among them; groups stand as their brackets.
@@ -18,7 +19,6 @@ pub struct Token {
 /// A function with a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
     pub name: String,
     /// The line of its `fn`.
     pub line: usize,
@@ -31,23 +31,21 @@ pub struct Function {
 pub struct Named {
     /// What: `function`, `type`, `module`.
     pub what: &'static str,
-    /// The name.
     pub name: String,
-    /// Its line.
     pub line: usize,
 }
 
 /// A Rust file taken apart.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Its path.
     pub path: String,
     /// Its tokens in order.
     pub tokens: Vec<Token>,
-    /// Its functions.
     pub functions: Vec<Function>,
     /// The names it gives.
     pub names: Vec<Named>,
+    /// What has a documentation comment, or could have one.
+    pub documented: Vec<Documented>,
     /// Attributes `#[ignore]` without a reason, by line.
     pub ignored_without_reason: Vec<usize>,
     test_lines: Vec<(usize, usize)>,
@@ -77,6 +75,7 @@ impl Source {
             tokens,
             functions: Vec::new(),
             names: Vec::new(),
+            documented: documented(&parsed),
             ignored_without_reason: Vec::new(),
             test_lines: Vec::new(),
             all_test,

@@ -41,7 +41,7 @@ impl Shipped {
             .ok_or_else(|| "there are external-postgres and external-agents".to_owned())
     }
 
-    /// Its name.
+    /// As the command line calls it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -27,7 +27,6 @@ use crate::Isolation;
 pub struct EngineFile {
     /// The file's name, as messages have it.
     pub source: String,
-    /// Its text.
     pub text: String,
     /// The engine's name.
     pub name: String,
@@ -90,7 +89,6 @@ pub enum VersionSource {
     Command {
         /// Its name.
         program: String,
-        /// Its arguments.
         arguments: Vec<String>,
         /// What stands before the version in its output.
         after: String,
@@ -111,9 +109,7 @@ pub enum Way {
     },
     /// A wheel of PyPI.
     Pip {
-        /// Its name.
         name: String,
-        /// Its version.
         version: String,
         /// Its size, for people.
         megabytes: u32,
@@ -139,9 +135,7 @@ pub enum Way {
 /// A wheel of PyPI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedWheel {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// The SHA-256 of each build of it: one where it is the same on every machine.
     pub sha256: Vec<String>,
@@ -184,7 +178,6 @@ pub enum Speaker {
     Own {
         /// Its name in [`Find::programs`].
         program: String,
-        /// Its arguments.
         arguments: Vec<Template>,
     },
 }
@@ -225,9 +218,7 @@ pub enum DriverFiles {
 pub struct Jar {
     /// Its group: `org.apache.cassandra`.
     pub group: String,
-    /// Its artifact.
     pub artifact: String,
-    /// Its version.
     pub version: String,
     /// Which of several builds of it.
     pub classifier: Option<String>,
@@ -242,7 +233,6 @@ pub struct Process {
     pub name: String,
     /// Its program, by its name in [`Find::programs`].
     pub program: String,
-    /// Its arguments.
     pub arguments: Vec<Template>,
     /// What it has in its environment beside what all have.
     pub environment: BTreeMap<String, Template>,
@@ -267,9 +257,7 @@ pub struct Process {
 /// What is run to its end before a process starts for the first time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preparation {
-    /// Its program.
     pub program: String,
-    /// Its arguments.
     pub arguments: Vec<Template>,
     /// Whether on every node; else on the first.
     pub everywhere: bool,
@@ -320,27 +308,18 @@ pub struct Ask {
 pub enum How {
     /// An HTTP request.
     Http {
-        /// Its method.
         method: &'static str,
-        /// Its path.
         path: Template,
         /// The name of the port.
         port: String,
-        /// Its body.
         body: Option<Template>,
     },
     /// A connection to the port of this name.
     Tcp(String),
     /// A command on the node.
-    Command {
-        /// Its program.
-        program: String,
-        /// Its arguments.
-        arguments: Vec<Template>,
-    },
+    Command { program: String, arguments: Vec<Template> },
     /// A command in Redis' protocol.
     Redis {
-        /// Its words.
         words: Vec<Template>,
         /// The name of the port.
         port: String,
@@ -362,7 +341,6 @@ pub enum How {
         port: String,
         /// The user, who has no password.
         user: String,
-        /// The database.
         database: String,
     },
     /// A statement in CQL.
@@ -390,7 +368,6 @@ pub enum Consistency {
     One,
     /// More than half.
     Quorum,
-    /// All.
     All,
 }
 

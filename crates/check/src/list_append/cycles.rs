@@ -73,7 +73,6 @@ pub(super) struct Link {
     pub(super) to: u32,
 }
 
-/// A cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cycle {
     pub(super) class: Class,

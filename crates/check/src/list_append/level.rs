@@ -45,7 +45,6 @@ pub struct Level {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not an isolation level; levels are {}", Level::names().join(", "))]
 pub struct UnknownLevel {
-    /// The name.
     pub name: String,
 }
 

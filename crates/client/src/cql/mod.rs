@@ -93,7 +93,6 @@ pub enum Timestamps {
 /// Who connects, what it asks of replicas, and how patient it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The keyspace.
     pub keyspace: String,
     /// The keyspace's replicas in each data centre, where it is to be made if it is missing; a data centre of fewer nodes
     /// has one on each.
@@ -102,7 +101,6 @@ pub struct Settings {
     pub user: String,
     /// The user's password, for servers that ask for it.
     pub password: Option<Password>,
-    /// Of reads.
     pub reads: Consistency,
     /// Of reads of a whole table, where too few replicas are there for `reads`.
     pub reads_otherwise: Option<Consistency>,

@@ -19,17 +19,11 @@ pub(super) enum Kind {
     Text,
     /// `bigint`, `counter`.
     Bigint,
-    /// `int`.
     Int,
-    /// `smallint`.
     Smallint,
-    /// `tinyint`.
     Tinyint,
-    /// `boolean`.
     Boolean,
-    /// `double`.
     Double,
-    /// `float`.
     Float,
     /// `timestamp`: milliseconds since 1970, as a number.
     Timestamp,

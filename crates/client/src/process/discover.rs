@@ -59,7 +59,6 @@ pub struct Target {
 /// How a node tells that it takes writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakesWrites {
-    /// A query.
     pub query: String,
     /// What its first cell is when it does, in any case of letters.
     pub is: Vec<String>,

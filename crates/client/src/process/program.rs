@@ -121,7 +121,6 @@ pub enum ProgramError {
         /// What it should speak.
         wanted: &'static str,
     },
-    /// It ended.
     #[error("the client program {name} ended ({how}){said}")]
     Ended {
         /// The program.

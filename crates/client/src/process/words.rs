@@ -124,7 +124,6 @@ pub(super) enum Step<'a> {
     Commit {},
     /// Throws the transaction that is open away; where none is, nothing.
     Rollback {},
-    /// A statement.
     #[serde(untagged)]
     Statement {
         /// Its text, cut at its parameters: one more piece than there are of them.

@@ -80,7 +80,6 @@ pub struct Occurrence {
 pub enum Reason {
     /// It has connected anew.
     NewConnection,
-    /// Its connection broke.
     ConnectionBroke,
     /// A change failed and may have been made in part.
     ChangeHalfDone,

@@ -60,7 +60,7 @@ impl<C: Carrier> Remote<C> {
         Remote { carrier, succession: Succession::default() }
     }
 
-    /// The carrier.
+    /// What brings requests to the component and its answers back.
     #[must_use]
     pub fn carrier(&self) -> &C {
         &self.carrier

@@ -36,7 +36,6 @@ pub type Frame = Arc<[u8]>;
 /// What a sender is to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// Send this.
     Send(Frame),
     /// Nothing to send for the moment.
     Wait,
@@ -149,7 +148,7 @@ impl<S: Store> Mirror<S> {
         Some(connection)
     }
 
-    /// A connection broke.
+    /// Forgets what a peer had asked by a connection that is no more.
     pub fn connection_broke(&self, peer: usize, connection: u64) {
         let now = self.now();
         let mut order = self.order();

@@ -100,7 +100,6 @@ pub(crate) enum Part {
     Manifest,
     /// What the image starts: entry point, command, environment, working directory.
     Config,
-    /// A layer.
     Layer {
         /// Which, from 1 on.
         number: usize,

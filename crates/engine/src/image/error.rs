@@ -19,7 +19,6 @@ pub(crate) enum ImageError {
     /// A file or folder of ours, or the one that is named.
     #[error("{}: {source}", shown_path(.path))]
     File {
-        /// Its path.
         path: PathBuf,
         /// What the operating system answered.
         source: io::Error,
@@ -58,11 +57,7 @@ pub(crate) enum ImageError {
     },
     /// More than one image.
     #[error("it holds several images ({}): write the one that is meant into a file of its own", shown(.names))]
-    Several {
-        /// Their names.
-        names: String,
-    },
-    /// No image.
+    Several { names: String },
     #[error("{} is no image: it has neither index.json nor manifest.json", shown_path(.path))]
     NoImage {
         /// What was named.

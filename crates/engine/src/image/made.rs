@@ -30,7 +30,6 @@ impl<'a> Made<'a> {
     }
 }
 
-/// A link.
 pub(crate) fn link<'a>(name: &'a str, target: &'a str) -> Made<'a> {
     Made { name, kind: EntryType::Symlink, mode: 0o777, target, content: "" }
 }

@@ -108,7 +108,6 @@ pub struct Upstream {
 pub struct Placement<'a> {
     /// The node.
     pub name: &'a str,
-    /// Its addresses.
     pub addresses: Vec<IpAddr>,
     /// Where its socket goes.
     pub socket_directory: String,

@@ -53,7 +53,6 @@ impl RequestLog {
 pub enum Stood {
     /// From one moment on.
     Since(Instant),
-    /// In turns.
     InTurns(Arc<Mutex<Vec<Turn>>>),
 }
 

@@ -50,7 +50,6 @@ struct StandingNetwork {
 enum Imposed {
     /// Until they are lifted.
     Always(RuleGuard),
-    /// In turns.
     InTurns(Flapping),
 }
 

@@ -31,7 +31,6 @@ pub(super) struct Look {
     waiting: usize,
     /// How many processes there are.
     count: usize,
-    /// Their threads.
     threads: usize,
     /// CPU time of all of them together, ticks.
     cpu_ticks: u64,

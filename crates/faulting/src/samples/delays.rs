@@ -47,7 +47,6 @@ pub struct Delays {
 /// What datagrams show of a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// It is as asked.
     AsAsked,
     /// It is shorter.
     Short,

@@ -50,7 +50,6 @@ impl Width {
 /// What a count shows of a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// It is as asked.
     AsAsked,
     /// It is another.
     Off,

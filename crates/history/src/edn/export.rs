@@ -15,7 +15,6 @@ pub enum ExportError {
     /// Jepsen has no form for it.
     #[error("there is no form in EDN for an operation of load `{load}` ({what})")]
     NoForm {
-        /// The load.
         load: String,
         /// Its action, by name.
         what: &'static str,

@@ -14,7 +14,6 @@ const DEPTH_MAX: usize = 64;
 /// out: histories need no more.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Form {
-    /// `nil`.
     Nil,
     /// `true`, `false`.
     Boolean(bool),

@@ -14,7 +14,6 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// What is known of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name.
     pub name: String,
     /// Which of its boots this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

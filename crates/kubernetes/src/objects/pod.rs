@@ -23,7 +23,6 @@ pub struct Pod {
     /// The node that it was scheduled on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// How far it is in its life.
@@ -47,7 +46,6 @@ pub struct Pod {
     /// want of room, for a more important pod.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_disrupted: bool,
-    /// Its labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The claims of the volumes that it mounts, in order of name.

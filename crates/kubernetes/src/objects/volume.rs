@@ -18,7 +18,6 @@ pub struct Volume {
     /// The volume that is bound to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
-    /// Its storage class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_class: Option<String>,
     /// Its size, as the API writes it.

@@ -44,7 +44,6 @@ pub enum Phase {
     VolumeAttached,
     /// The pod's container runs, as another one than before.
     ContainerStarted,
-    /// The pod is ready.
     PodReady,
     /// A service that led to the pod leads to it again, to its successor, or to another pod in its place.
     EndpointUpdated,

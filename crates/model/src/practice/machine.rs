@@ -33,7 +33,6 @@ pub struct MachineFacts {
     pub clock_error_us_max: Option<u64>,
     /// Whether there is a precision clock device.
     pub precision_clock: Option<bool>,
-    /// Processors.
     pub processors: Option<usize>,
     /// Memory, in KiB.
     pub memory_kib: Option<u64>,
@@ -41,7 +40,6 @@ pub struct MachineFacts {
     pub open_files_max: Option<u64>,
     /// `vm.max_map_count`.
     pub map_count_max: Option<u64>,
-    /// Disks.
     pub disks: Option<Vec<DiskFacts>>,
     /// Sockets that the processors are in.
     pub sockets: Option<usize>,

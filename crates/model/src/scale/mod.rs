@@ -23,13 +23,11 @@ pub enum ShapeError {
     TooManyReplicas {
         /// Replicas of a range.
         replicas: usize,
-        /// Hosts.
         hosts: usize,
     },
     /// More than this program looks at.
     #[error("{what} is {value}, and may be at most {most}")]
     TooMany {
-        /// Of what.
         what: &'static str,
         /// How many were asked for.
         value: usize,
@@ -67,13 +65,9 @@ pub struct Cluster {
 /// A level at which things fail together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Domain {
-    /// A host.
     Host,
-    /// A rack.
     Rack,
-    /// A zone.
     Zone,
-    /// A region.
     Region,
 }
 

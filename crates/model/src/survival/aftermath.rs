@@ -38,7 +38,6 @@ enum Left {
 /// Where a node runs, after the platform has done what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stand {
-    /// Its host.
     pub(super) host: HostId,
     /// Whether it was started from a component that may lack what was acknowledged last.
     pub(super) is_stale: bool,

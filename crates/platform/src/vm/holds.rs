@@ -11,9 +11,7 @@ use history::FaultId;
 /// Who holds a VM to a part of what it has, or has stopped its processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
-    /// A migration.
     Migration,
-    /// A fault.
     Fault(FaultId),
 }
 
@@ -30,7 +28,6 @@ impl Holder {
 /// What a VM is held to, by whom.
 #[derive(Debug, Default)]
 pub(crate) struct VmLimits {
-    /// Of its processors.
     pub(crate) processors: Mutex<Holds<f64>>,
     /// Of its memory, bytes.
     pub(crate) memory: Mutex<Holds<u64>>,

@@ -27,7 +27,6 @@ pub struct Gate {
     pub scope: Option<String>,
     /// Name of the quantity, or of a workload's figure.
     pub quantity: String,
-    /// The bound.
     pub bound: Bound,
 }
 

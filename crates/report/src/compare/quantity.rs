@@ -20,21 +20,14 @@ use results::{
 pub enum Subject {
     /// A load's transactions.
     Load {
-        /// The load.
         load: String,
         /// In this phase; in all but warm-up when absent.
         phase: Option<String>,
     },
     /// One operation or statement of a load, in all phases but warm-up.
-    Operation {
-        /// The load.
-        load: String,
-        /// The operation.
-        operation: String,
-    },
+    Operation { load: String, operation: String },
     /// A figure that a load's workload defines: `tpmC`, `sequential_write_mb_per_s`.
     Figure {
-        /// The load.
         load: String,
         /// Its name, with the unit last.
         figure: String,

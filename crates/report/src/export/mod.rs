@@ -82,7 +82,6 @@ pub enum ExportError {
         /// Those that have a form.
         loads: String,
     },
-    /// XML.
     #[error("junit: {0}")]
     Xml(#[from] quick_junit::SerializeError),
     /// A table.

@@ -29,18 +29,13 @@ pub enum LaunchError {
     #[error(
         "database: {engine} comes as an image, and nodes with an image cannot be upgraded; name folders of programs (`database.path`, `to`)"
     )]
-    UpgradeOfAnImage {
-        /// The engine.
-        engine: &'static str,
-    },
+    UpgradeOfAnImage { engine: &'static str },
     /// There is nothing new in what nodes are upgraded to.
     #[error(
         "database: the rolling upgrade would change nothing: {engine} {version} in {folder} is what the run begins with; name another `to`, or begin with an older one (`database.version`)"
     )]
     UpgradeToTheSame {
-        /// The engine.
         engine: &'static str,
-        /// The version.
         version: String,
         /// Where it is.
         folder: PathBuf,
@@ -48,7 +43,6 @@ pub enum LaunchError {
     /// One version cannot follow the other.
     #[error("database: {engine} {from} cannot be upgraded to {to}: {why}")]
     Upgrade {
-        /// The engine.
         engine: &'static str,
         /// What the run begins with.
         from: String,
@@ -73,10 +67,7 @@ pub enum LaunchError {
     Capture(#[from] CaptureError),
     /// What only a lab has.
     #[error("{option} is for runs in the lab, and this scenario runs on a cluster that exists; take it out")]
-    NeedsLab {
-        /// The option.
-        option: &'static str,
-    },
+    NeedsLab { option: &'static str },
     /// Nobody has confirmed that machines which exist may be broken.
     #[error(transparent)]
     NotPermitted(#[from] PermitError),

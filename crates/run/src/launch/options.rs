@@ -68,7 +68,6 @@ pub enum Show<'a> {
         nodes: &'a [String],
         /// Hosts, and places where clients stand.
         others: &'a [String],
-        /// The run directory.
         run_directory: &'a Path,
     },
     /// The run directory is known.
@@ -80,7 +79,6 @@ pub enum Show<'a> {
 pub struct Ended {
     /// The verdict; unknown when the run was cut short.
     pub verdict: Verdict,
-    /// The run directory.
     pub run_directory: PathBuf,
     /// Clean-up that failed, told beside whatever else there is to tell.
     pub left_behind: Vec<String>,

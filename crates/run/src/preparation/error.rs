@@ -17,10 +17,8 @@ use crate::target::PlaceError;
 /// What can go wrong before the first load starts.
 #[derive(Debug, thiserror::Error)]
 pub enum PreparationError {
-    /// The datacentre.
     #[error("datacentre: {0}")]
     Datacentre(#[from] DatacentreError),
-    /// A capture.
     #[error("capture: {0}")]
     Capture(#[from] CaptureError),
     /// The database.
@@ -61,7 +59,6 @@ pub enum PreparationError {
     /// A workload cannot be had as the scenario asks for it.
     #[error("load {load}: {source}")]
     Workload {
-        /// The load.
         load: String,
         /// The option that is wrong, and with what.
         source: ConfigurationError,

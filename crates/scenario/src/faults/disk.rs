@@ -121,7 +121,6 @@ pub struct DiskFault {
 pub enum DiskTarget {
     /// This one.
     Named {
-        /// Its host.
         host: Place,
         /// Its name there: `d1`, `c1`.
         disk: String,
@@ -147,10 +146,7 @@ pub enum DiskDefect {
         operations: u64,
     },
     /// Every operation takes longer.
-    Slow {
-        /// By this.
-        by: Duration,
-    },
+    Slow { by: Duration },
     /// No operation is answered until the fault is healed.
     Stall,
     /// There is no more room.

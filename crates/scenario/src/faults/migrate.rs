@@ -92,7 +92,6 @@ static MIGRATE: Fields = plain(
 /// A node moves to another host while it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MigrationFault {
-    /// The node.
     pub node: NodeTarget,
     /// The host that it moves to; the platform's choice when absent.
     pub to: Option<Place>,

@@ -59,7 +59,7 @@ macro_rules! kinds {
         }
 
         impl FaultAction {
-            /// Its kind.
+            /// What the registry says of faults like it.
             #[must_use]
             pub fn kind(&self) -> &'static FaultKind {
                 match self {

@@ -59,7 +59,6 @@ static PRESSURE: Fields = Fields {
 /// A node has less of what it runs on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PressureFault {
-    /// The node.
     pub node: NodeTarget,
     /// What is taken.
     pub taken: Taken,

@@ -79,7 +79,6 @@ static RESTART: Fields =
 /// What happens to the processes of the database on a node. Its host, its volume and its memory stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProcessFault {
-    /// The node.
     pub node: NodeTarget,
     /// What is done to them.
     pub how: ProcessDeed,

@@ -100,7 +100,6 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) disks: Disks,
     /// Whether volumes lie on them, and not in plain directories.
     pub(crate) volumes_on_disks: bool,
-    /// The engine.
     pub(crate) engine: &'static Capabilities,
     /// What starts the database's processes.
     pub(crate) on: RunsOn,

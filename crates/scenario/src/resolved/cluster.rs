@@ -85,7 +85,6 @@ impl Cluster {
 /// A label of pods by which a cluster shows who leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RoleLabel {
-    /// The label.
     pub label: String,
     /// Its values on the pod that leads.
     pub leader: Vec<String>,
@@ -94,7 +93,6 @@ pub struct RoleLabel {
 /// A node of a cluster that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Member {
-    /// Its name.
     pub name: String,
     /// Address or host name, and port, as `address:port`.
     pub endpoint: String,
@@ -107,7 +105,6 @@ pub struct Member {
 /// A machine on which loads may stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Agent {
-    /// Its name.
     pub name: String,
     /// How it is reached.
     pub reach: MemberReach,

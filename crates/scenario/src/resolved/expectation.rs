@@ -19,7 +19,6 @@ pub struct Expectation {
     pub within: Within,
     /// As written, for messages: `< 30s`.
     pub wanted: String,
-    /// The comparison.
     pub comparison: Comparison,
     /// The bound, in the quantity's base unit: seconds, writes, transactions per second, microseconds for
     /// latencies, or a ratio (1 = 100 %).
@@ -44,14 +43,11 @@ pub enum Within {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// Equal.
     Equal,
     /// Below.
     Less,
-    /// At most.
     AtMost,
     /// Above.
     Greater,
-    /// At least.
     AtLeast,
 }

@@ -40,9 +40,7 @@ pub struct Load {
 /// By how many of the nodes that hold a row reads and writes must be answered, where the file says so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Consistency {
-    /// Reads.
     pub reads: Option<ConsistencyLevel>,
-    /// Writes.
     pub writes: Option<ConsistencyLevel>,
     /// Whose clock says which of two plain writes is the later one.
     pub timestamps: Timestamps,
@@ -61,7 +59,6 @@ pub enum Timestamps {
 /// How many that are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum ConsistencyLevel {
-    /// Any one.
     One,
     /// One in the region of the node that is asked.
     LocalOne,
@@ -69,7 +66,6 @@ pub enum ConsistencyLevel {
     Quorum,
     /// A majority of those in the region of the node that is asked.
     LocalQuorum,
-    /// All.
     All,
     /// Reads only: a majority, which finishes lightweight transactions first.
     Serial,

@@ -45,10 +45,9 @@ pub struct Reproduces {
     pub baseline: BTreeMap<String, f64>,
 }
 
-/// The database.
+/// What runs on the nodes, with all defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Database {
-    /// The engine.
     #[serde(serialize_with = "by_name")]
     pub engine: &'static Capabilities,
     /// Which programs of it, where that is not left to the search.

@@ -65,13 +65,11 @@ pub enum IpVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// A region.
     Region,
     /// A zone within a region.
     Zone,
     /// A rack within a zone.
     Rack,
-    /// A host.
     Host,
 }
 
@@ -108,7 +106,6 @@ pub struct Host {
     pub zone: String,
     /// Rack's name, where the zone has racks.
     pub rack: Option<String>,
-    /// Its own name.
     pub name: String,
 }
 

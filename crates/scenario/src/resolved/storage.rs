@@ -92,7 +92,6 @@ pub enum Promotion {
 /// On what components lie.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StorageClass {
-    /// Its name.
     pub name: String,
     /// Whether the log of extents has a device of its own, which needs no flush.
     pub metadata_on_own_device: bool,

@@ -48,10 +48,9 @@ pub struct ComponentSettings {
     pub power_offs: PowerOffs,
 }
 
-/// A component.
+/// One copy of a mirrored volume, on a host's disk.
 #[derive(Debug)]
 pub struct Component {
-    /// Its host.
     pub host: HostId,
     /// What that has for it.
     pub place: Arc<HostPlace>,

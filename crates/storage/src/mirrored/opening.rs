@@ -22,7 +22,6 @@ use super::{Ended, MirroredDisk, Serving, State};
 /// Why a mirrored volume cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The mount.
     #[error(transparent)]
     Mount(#[from] MountError),
     /// Two would write to it.
@@ -49,10 +48,7 @@ pub enum OpenError {
         "the component on {host} may lack acknowledged writes, so it is not promoted; write `promote: forced` to \
          start from it anyway"
     )]
-    NotUpToDate {
-        /// The host.
-        host: String,
-    },
+    NotUpToDate { host: String },
     /// The network is down.
     #[error("{host} cannot reach the component on {component}")]
     Unreachable {

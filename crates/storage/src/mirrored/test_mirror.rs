@@ -11,9 +11,11 @@ use super::{MirroredDisk, Plan};
 use crate::host_place;
 use crate::rollback::PowerOffs;
 
-/// The hosts of that volume, by their names.
+/// Has the first component of that volume.
 pub const A: HostId = HostId::FIRST;
+/// Has the second.
 pub const B: HostId = HostId::new(1);
+/// Has none.
 pub const C: HostId = HostId::new(2);
 
 /// A volume with a component on each of the first two of three hosts, in the network of this process. Every test has a

@@ -35,7 +35,6 @@ pub(super) enum Measured {
     },
     /// It has this value, which rests on fewer operations than that takes: it can break a bound and not keep one.
     OfFew {
-        /// The value.
         value: f64,
         /// How many operations there were.
         operations: u64,

@@ -123,7 +123,6 @@ pub struct Watch<'a> {
     pub directory: &'a Path,
     /// Where stalls and interference are told.
     pub chronicle: Arc<dyn EventSink>,
-    /// The loads.
     pub loads: Arc<Mutex<Vec<LoadHandle>>>,
     /// Their names, in the same order.
     pub load_names: Vec<String>,

@@ -42,7 +42,6 @@ pub(super) enum Kind {
     False,
 }
 
-/// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
     Constant(Value),

@@ -10,7 +10,6 @@ use rand::{Rng, RngExt};
 use super::value::{EvaluationError, Value};
 use crate::distribution::{RejectionZipf, hash, skewed};
 
-/// A function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     Abs,

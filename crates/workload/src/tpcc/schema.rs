@@ -3,7 +3,6 @@
 //! Owns their definitions. PostgreSQL's get keys and indexes after loading; databases that lay out a table by its key have the
 //! key from the beginning.
 
-/// A table.
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: &'static str,

@@ -25,7 +25,6 @@ const OF_A_PROGRAM: &[&str] = &[
 /// Those of them that are about SQL.
 const OF_SQL: &[&str] = &["dialect", "takes-writes", "prepare"];
 
-/// `client`.
 pub(super) struct ClientPart {
     pub(super) protocol: Protocol,
     pub(super) user: String,

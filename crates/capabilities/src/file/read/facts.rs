@@ -16,7 +16,6 @@ const USUAL_FOLDER: &str = "usr/bin";
 /// How programs are asked for their version.
 const VERSION_WORDS: &[&str] = &["--version", "-version", "-V", "-v", "version"];
 
-/// `claims`.
 pub(super) struct ClaimsPart {
     pub(super) isolation: Isolation,
     pub(super) in_real_time: bool,
@@ -24,7 +23,6 @@ pub(super) struct ClaimsPart {
     pub(super) replica_reads: bool,
 }
 
-/// `paper`.
 pub(super) struct PaperPart {
     pub(super) commit: &'static str,
     pub(super) quorum: Quorum,

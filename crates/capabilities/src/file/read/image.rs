@@ -6,7 +6,6 @@ use super::super::image::{ImageName, ImageSource, is_path};
 use super::*;
 
 impl Reader<'_> {
-    /// `image`.
     pub(super) fn image(&mut self, node: &Node) -> Option<ImageSource> {
         let written = self.decoder.text(node, "the image")?;
         if is_path(&written.value) {

@@ -74,14 +74,12 @@ pub(super) enum Nothing {
     WhomUnknown,
     /// No cell of this engine.
     NoEngine {
-        /// The engine.
         engine: String,
         /// Engines there are.
         known: Vec<String>,
     },
     /// No cell of this engine with such a fault.
     NoSuchFault {
-        /// The engine.
         engine: String,
         /// What the fault is like.
         likeness: Likeness,

@@ -24,7 +24,6 @@ pub(in crate::compare) enum Obstacle {
     },
     /// Another number of nodes.
     Nodes {
-        /// Ours.
         ours: usize,
         /// The atlas'.
         theirs: usize,
