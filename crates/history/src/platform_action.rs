@@ -26,7 +26,8 @@ pub enum PlatformAction {
     Restart,
     /// A database accepts connections after its start.
     Ready,
-    /// A VM lost its power while its database was still starting.
+    /// Something that had begun has no object any more: a VM lost its power while its database was starting, or a leader was back before
+    /// another could be promoted.
     CutShort,
     /// A VM is switched off so that it spoils nobody else's copy of its data.
     Fence,

@@ -1,7 +1,9 @@
-//! The two images of a lab's cluster, made here: no registry is asked. Each is one static shell with its commands.
+//! Images for a lab's cluster, made here: no registry is asked. Each is one static shell with its commands, and further files where it
+//! needs any.
 //!
 //! Owns the archive's form, which is that of `docker save`: layers and settings under their checksums, and a list.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use serde_json::json;
@@ -20,18 +22,44 @@ const GROUPS: &str = "root:x:0:\nnode:x:1000:\nnogroup:x:65534:\n";
 /// What the first container of a pod does: nothing, for 68 years.
 const SLEEP: &[&str] = &["/bin/sleep", "2147483647"];
 
-/// The archive of both images, from a static shell and the names of its commands.
+/// What all images have.
+pub(crate) struct Shell {
+    /// The static program.
+    pub(crate) content: Vec<u8>,
+    /// The names under which it is started.
+    pub(crate) commands: Vec<String>,
+}
+
+/// A file of an image that is a program or belongs to one.
+pub(crate) struct ImageFile {
+    /// Relative to the image's root.
+    pub(crate) path: String,
+    pub(crate) content: Vec<u8>,
+}
+
+/// The archive of both images that every cluster needs.
 ///
 /// # Errors
 /// When a name is too long for the archive.
-pub(crate) fn archive(shell: &[u8], commands: &[String]) -> io::Result<Vec<u8>> {
-    let layer = layer(shell, commands)?;
-    let sum = checksum(&layer);
+pub(crate) fn archive(shell: &Shell) -> io::Result<Vec<u8>> {
+    archive_of(&layer(shell, &[])?, &[(PAUSE_IMAGE, SLEEP), (SHELL_IMAGE, &["/bin/sh"])])
+}
+
+/// The archive of one image that has these files besides.
+///
+/// # Errors
+/// As [`archive`].
+pub(crate) fn archive_with(shell: &Shell, name: &str, files: &[ImageFile]) -> io::Result<Vec<u8>> {
+    archive_of(&layer(shell, files)?, &[(name, &["/bin/sh"])])
+}
+
+fn archive_of(layer: &[u8], images: &[(&str, &[&str])]) -> io::Result<Vec<u8>> {
+    let sum = checksum(layer);
     let mut archive = Builder::new(Vec::new());
     let layer_name = format!("{sum}/layer.tar");
-    put(&mut archive, &layer_name, &layer, 0o644)?;
+    put(&mut archive, &layer_name, layer, 0o644)?;
     let mut listed = Vec::new();
-    for (image, command) in [(PAUSE_IMAGE, SLEEP), (SHELL_IMAGE, &["/bin/sh"][..])] {
+    for (image, command) in images {
         let settings = json!({
             "architecture": architecture(),
             "os": "linux",
@@ -50,14 +78,21 @@ pub(crate) fn archive(shell: &[u8], commands: &[String]) -> io::Result<Vec<u8>> 
     archive.into_inner()
 }
 
-fn layer(shell: &[u8], commands: &[String]) -> io::Result<Vec<u8>> {
+fn layer(shell: &Shell, files: &[ImageFile]) -> io::Result<Vec<u8>> {
     let mut layer = Builder::new(Vec::new());
     for folder in FOLDERS {
         put_folder(&mut layer, folder, 0o755)?;
     }
+    let above = files.iter().filter_map(|file| Some(file.path.rsplit_once('/')?.0));
+    for folder in above.filter(|folder| !FOLDERS.contains(folder)).collect::<BTreeSet<_>>() {
+        put_folder(&mut layer, folder, 0o755)?;
+    }
     put_folder(&mut layer, "tmp", 0o1777)?;
-    put(&mut layer, "bin/busybox", shell, 0o755)?;
-    for command in commands.iter().filter(|command| *command != "busybox") {
+    put(&mut layer, "bin/busybox", &shell.content, 0o755)?;
+    for file in files {
+        put(&mut layer, &file.path, &file.content, 0o755)?;
+    }
+    for command in shell.commands.iter().filter(|command| *command != "busybox") {
         let mut link = header(EntryType::Symlink, 0, 0o777);
         layer.append_link(&mut link, format!("bin/{command}"), "busybox")?;
     }
@@ -108,6 +143,13 @@ mod tests {
 
     use super::*;
 
+    fn shell(commands: &[&str]) -> Shell {
+        Shell {
+            content: b"a shell".to_vec(),
+            commands: commands.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
     fn entries(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
         let mut archive = tar::Archive::new(archive);
         let mut found = BTreeMap::new();
@@ -123,8 +165,7 @@ mod tests {
 
     #[test]
     fn the_archive_lists_both_images_and_has_what_it_lists() {
-        let commands = ["busybox", "sh", "sleep"].map(str::to_owned);
-        let found = entries(&archive(b"a shell", &commands).expect("an archive"));
+        let found = entries(&archive(&shell(&["busybox", "sh", "sleep"])).expect("an archive"));
         let listed: serde_json::Value = serde_json::from_slice(&found["manifest.json"]).expect("JSON");
         let listed = listed.as_array().expect("a list");
         let tags: Vec<_> = listed.iter().map(|image| image["RepoTags"][0].as_str()).collect();
@@ -140,8 +181,7 @@ mod tests {
 
     #[test]
     fn a_layer_has_the_shell_once_and_links_to_it_and_none_to_itself() {
-        let commands = ["busybox", "sh"].map(str::to_owned);
-        let layer = layer(b"a shell", &commands).expect("a layer");
+        let layer = layer(&shell(&["busybox", "sh"]), &[]).expect("a layer");
         let found = entries(&layer);
         assert_eq!(found["bin/busybox"], b"a shell");
         assert_eq!(found["bin/sh"], b"");
@@ -156,7 +196,22 @@ mod tests {
 
     #[test]
     fn the_same_shell_makes_the_same_archive() {
-        let made = || archive(b"a shell", &["sh".to_owned()]).expect("an archive");
+        let made = || archive(&shell(&["sh"])).expect("an archive");
         assert_eq!(made(), made());
+    }
+
+    #[test]
+    fn an_image_of_a_program_has_it_and_its_libraries_in_their_folders() {
+        let file =
+            |path: &str, content: &[u8]| ImageFile { path: path.to_owned(), content: content.to_owned() };
+        let files = [file("bin/ask", b"asks"), file("lib/deep/lib.so", b"helps")];
+        let found =
+            entries(&archive_with(&shell(&["sh"]), "docker.io/lab/ask:1", &files).expect("an archive"));
+        let listed: serde_json::Value = serde_json::from_slice(&found["manifest.json"]).expect("JSON");
+        assert_eq!(listed[0]["RepoTags"][0], "lab/ask:1");
+        let inside = entries(&found[listed[0]["Layers"][0].as_str().expect("a name")]);
+        assert_eq!(inside["bin/ask"], b"asks");
+        assert_eq!(inside["lib/deep/lib.so"], b"helps");
+        assert!(inside.contains_key("lib/deep/"), "{:?}", inside.keys());
     }
 }

@@ -5,6 +5,7 @@
 //! and what becomes of its pod then is what the run is to show.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -96,6 +97,14 @@ impl InCluster {
     /// When that fails, or the server does not answer in time.
     pub fn restart_api(&self, away: Duration) -> Result<(), StartError> {
         self.cluster.restart_api(self.control.as_ref(), away)
+    }
+
+    /// Gives a node images from an archive, by its path on the node.
+    ///
+    /// # Errors
+    /// When the node cannot read it, or what runs its pods does not answer.
+    pub fn bring_archive(&self, node: &dyn Node, archive: &Path) -> Result<(), StartError> {
+        self.cluster.bring_archive(node, archive)
     }
 
     /// The database's objects in it.

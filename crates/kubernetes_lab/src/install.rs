@@ -11,7 +11,7 @@ use engine::programs;
 use engine::trust::{self, Untrusted};
 
 use crate::go::{self, GoError};
-use crate::image;
+use crate::image::{self, ImageFile, Shell};
 use crate::pieces::{self, ALL, KUBERNETES, NODE_AGENT, Programs, SHELL, UNPACKED};
 
 /// Work under way. Kept after a failure, so that the next attempt need not download everything again.
@@ -127,12 +127,30 @@ fn unpack(staging: &Path, tree: &Path, progress: &mut dyn FnMut(&str)) -> Result
 }
 
 fn make_images(made: &Programs) -> Result<Vec<u8>, InstallError> {
+    image::archive(&shell(made)?).map_err(|error| InstallError::Images { why: error.to_string() })
+}
+
+/// The archive of an image of this name, with a shell and further programs: each a file of this machine, with its path in the image,
+/// relative to the root.
+///
+/// # Errors
+/// When a file cannot be read, or a path is too long.
+pub fn make_image(made: &Programs, name: &str, files: &[(PathBuf, String)]) -> Result<Vec<u8>, InstallError> {
+    let read = |(outside, path): &(PathBuf, String)| {
+        let content = at(outside, fs::read(outside))?;
+        Ok(ImageFile { path: path.clone(), content })
+    };
+    let files = files.iter().map(read).collect::<Result<Vec<_>, InstallError>>()?;
+    let archive = image::archive_with(&shell(made)?, name, &files);
+    archive.map_err(|error| InstallError::Images { why: error.to_string() })
+}
+
+fn shell(made: &Programs) -> Result<Shell, InstallError> {
     let shell = made.of(&SHELL);
     let content = at(&shell, fs::read(&shell))?;
-    let fail = |why: String| InstallError::Images { why };
-    let commands = programs::run(Command::new(&shell).arg("--list")).map_err(fail)?;
-    let commands: Vec<String> = commands.split_whitespace().map(str::to_owned).collect();
-    image::archive(&content, &commands).map_err(|error| fail(error.to_string()))
+    let commands = programs::run(Command::new(&shell).arg("--list"));
+    let commands = commands.map_err(|why| InstallError::Images { why })?;
+    Ok(Shell { content, commands: commands.split_whitespace().map(str::to_owned).collect() })
 }
 
 /// Whether every piece is there, and the one whose version matters is of the right one.

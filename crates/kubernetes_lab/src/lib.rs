@@ -35,7 +35,7 @@ pub mod storage;
 pub use files::{ControlFiles, WorkerFiles};
 pub use go::GoError;
 pub use in_cluster::InCluster;
-pub use install::{InstallError, install, installed};
+pub use install::{InstallError, install, installed, make_image};
 pub use pieces::Programs;
 pub use plan::{Member, Plan, PlanError, Timing, Worker};
 pub use ranges::Range;

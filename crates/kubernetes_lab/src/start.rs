@@ -199,7 +199,19 @@ impl Cluster {
         if [PAUSE_IMAGE, SHELL_IMAGE].iter().all(|image| there.lines().any(|line| line.trim() == *image)) {
             return Ok(());
         }
-        let archive = self.options.programs.images().display().to_string();
+        self.import_images(on, &self.options.programs.images())
+    }
+
+    /// Gives a node images from an archive, by its path on the node.
+    ///
+    /// # Errors
+    /// When the node cannot read it, or its runtime does not answer.
+    pub fn bring_archive(&self, node: &dyn Node, archive: &Path) -> Result<(), StartError> {
+        self.import_images(&self.on(node), archive)
+    }
+
+    fn import_images(&self, on: &OnNode<'_>, archive: &Path) -> Result<(), StartError> {
+        let archive = archive.display().to_string();
         let snapshots = self.options.snapshots.name();
         let import = ["--namespace", NAMESPACE, "images", "import", "--snapshotter", snapshots, &archive];
         on.run(&RUNTIME_CLIENT, &runtime_client(WHOLE_ARCHIVE, &import)).map(drop)

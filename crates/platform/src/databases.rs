@@ -2,7 +2,7 @@
 //!
 //! Owns the order of these steps and what is told of them. How a database does each is its engine's knowledge.
 
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine::EngineError;
@@ -46,19 +46,20 @@ impl Platform {
         self.start_once_ended(vm, RECOVERY_PATIENCE, what);
     }
 
-    /// Boots the VM there and starts its database; why it could not be booted.
+    /// Boots the VM there and starts its database; why it could not be booted. Whoever waits for the turn goes on once the VM has power.
     pub(crate) fn start_on(
         &self,
         vm: NodeId,
         (host, may_force): (HostId, bool),
-        action: PlatformAction,
-        (why, chosen): (&str, Option<&str>),
+        (action, why, chosen): (PlatformAction, &str, Option<&str>),
+        turn: Option<MutexGuard<'_, ()>>,
     ) -> Result<(), String> {
         let (node, place) = (vm.to_string(), self.datacentre.hosts[host].name());
         if let Err(error) = self.datacentre.power_on_vm(vm, host, may_force) {
             self.did_not_boot(vm);
             return Err(format!("{place}: {error}"));
         }
+        drop(turn);
         self.is_placed(vm);
         self.state().waiting_for_their_volume.remove(&vm);
         self.events.say(EventKind::NodeUp { node: node.clone(), host: place.clone() });

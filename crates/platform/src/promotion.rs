@@ -1,8 +1,9 @@
 //! A standby is made the leader: the most advanced, and of equals the nearest to the lost one.
 //!
-//! Owns the order of the candidates. Who is most advanced its engine finds out.
+//! Owns the order of the candidates, and that nobody is promoted beside a leader that has come back. Who is most advanced its engine
+//! finds out.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::Node;
@@ -26,13 +27,42 @@ impl Platform {
         standbys
     }
 
+    /// Waits until it is known whether this node may still lead. If it may, it does from here on: as long as what is returned is kept
+    /// nobody else is promoted, and as soon as it has power nobody is in its place. None when the platform stops first.
+    pub(crate) fn turn_to_return(&self, vm: NodeId) -> Option<MutexGuard<'_, ()>> {
+        loop {
+            let turn = self.promoting.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.leader() != vm || !self.promotion_possible() {
+                return Some(turn);
+            }
+            drop(turn);
+            if !self.pause(RETRY) {
+                return None;
+            }
+        }
+    }
+
     /// Promotes a standby in place of the lost leader, unless that has been done: a leader that falls silent and then loses its
-    /// host is lost twice.
+    /// host is lost twice. A leader that came back while no standby was up goes on: two leaders would come of anything else.
     pub(crate) fn promote(&self, lost: NodeId) {
         loop {
             let turn = self.promoting.lock().unwrap_or_else(PoisonError::into_inner);
             if self.leader() != lost {
                 return;
+            }
+            if self.datacentre.vms[lost].is_on() {
+                let node = lost.to_string();
+                let what = format!(
+                    "{node} has power again and nobody was promoted in its place; it goes on as the leader"
+                );
+                return self.events.say(EventKind::Platform { action: PlatformAction::CutShort, node, what });
+            }
+            if !self.promotion_possible() {
+                drop(turn);
+                if !self.pause(RETRY) {
+                    return;
+                }
+                continue;
             }
             let standbys = self.datacentre.vms_on().into_iter().filter(|vm| *vm != lost).collect();
             let standbys = self.nearest_first(lost, standbys);

@@ -125,7 +125,8 @@ impl Platform {
                     why = format!("{why} ({})", refused.join("; "));
                 }
                 let chosen = reasons::start(&reason, &self.cluster);
-                match self.start_on(vm, (host, may_force), PlatformAction::HaRestart, (&why, Some(&chosen))) {
+                let told = (PlatformAction::HaRestart, why.as_str(), Some(chosen.as_str()));
+                match self.start_on(vm, (host, may_force), told, None) {
                     Ok(()) => return Ok(()),
                     Err(error) if !refused.contains(&error) => refused.push(error),
                     Err(_) => {}
@@ -154,27 +155,27 @@ impl Platform {
     }
 
     pub(crate) fn start_at_home(&self, vm: NodeId, why: Return) {
-        if matches!(self.failover, Failover::Promote { .. }) {
-            // Whether this node may still lead is known once the promotion is over.
-            while self.leader() == vm && self.promotion_possible() {
-                if !self.pause(RETRY) {
-                    return;
-                }
-            }
-        }
         let mut told = String::new();
         loop {
             let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
             if self.datacentre.vms[vm].is_on() {
                 return;
             }
+            // A standby may start at any time.
+            let turn = match self.failover {
+                Failover::Promote { .. } if self.leader() == vm => match self.turn_to_return(vm) {
+                    None => return,
+                    turn => turn,
+                },
+                _ => None,
+            };
             let home = self.datacentre.vms[vm].host();
             let obstacles = match self.place(vm, Where::Home, &BTreeSet::new()) {
                 Decision::Wait { obstacles, .. } if self.datacentre.hosts[home].is_on() => obstacles,
                 // One without power says so when it is tried.
-                _ => return self.boot_at_home(vm, home, why),
+                _ => return self.boot_at_home(vm, home, (why, turn)),
             };
-            drop(hand);
+            drop((hand, turn));
             if matches!(self.failover, Failover::HaRestart { .. }) {
                 return self.restart_elsewhere(vm, Left::Room);
             }
@@ -186,8 +187,10 @@ impl Platform {
         }
     }
 
-    fn boot_at_home(&self, vm: NodeId, home: HostId, why: Return) {
-        if let Err(error) = self.start_on(vm, (home, true), PlatformAction::Return, (why.in_words(), None)) {
+    /// The turn, where promotions wait for this, is over as soon as the VM has power.
+    fn boot_at_home(&self, vm: NodeId, home: HostId, (why, turn): (Return, Option<MutexGuard<'_, ()>>)) {
+        let told = (PlatformAction::Return, why.in_words(), None);
+        if let Err(error) = self.start_on(vm, (home, true), told, turn) {
             if self.datacentre.vms[vm].volume().mirrored().is_some() {
                 self.state().waiting_for_their_volume.insert(vm);
             }

@@ -45,6 +45,28 @@ fn report_alone_says_the_same(desk: &Desk, finished: &Finished) {
     assert!(finished.stdout.contains(summary), "{summary}\n{}", finished.stdout);
 }
 
+/// Three nodes of which all lose power, so that nobody is there to be promoted.
+const ALL_OFF: &str = "name: all-off\nsite: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }\n\
+                       database: { engine: postgres, nodes: 3, replication: { synchronous: any 1 }, \
+                       failover: { promote: { after: 1s } } }\n\
+                       loads: [ { workload: ledger, clients: 2, from: dc1 } ]\n\
+                       schedule: [ { phase: baseline, for: 4s }, \
+                       { phase: fault, for: 12s, faults: [{ power-off: { region: dc1 }, for: 3s }] } ]\n\
+                       expect: { lost_writes: 0 }\n";
+
+#[test]
+fn a_leader_that_returns_with_all_others_goes_on_and_nobody_is_promoted_beside_it() {
+    let _turn = beside_others();
+    let test = "a_leader_that_returns_with_all_others_goes_on_and_nobody_is_promoted_beside_it";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
+    std::fs::write(desk.path().join("all-off.yaml"), ALL_OFF).expect("a scenario");
+    let finished = desk.run(&["run", "all-off.yaml"]);
+    recovered_without_loss(&finished);
+    let goes_on = finished.stdout.contains("it goes on as the leader");
+    let promoted = finished.stdout.contains("promoted, the most advanced");
+    assert!(goes_on != promoted, "either the leader goes on or another is promoted:\n{}", finished.stdout);
+}
+
 #[test]
 fn an_ordinary_user_sees_the_same() {
     let _turn = beside_others();

@@ -21,6 +21,8 @@ use lab::protocol::{
 };
 use lab::{Addresses, BootPlan, Family, NodeGroups, supervisor};
 
+use super::agents;
+
 /// Process numbers count from 1 in each boot; a boot's number above them keeps them apart.
 const BOOT_SHIFT: u32 = 40;
 /// The file by which a machine's boots are told apart. Each of the node's boots has another.
@@ -82,11 +84,14 @@ impl Machine {
             making: None,
             sockets: folder(PathBuf::from(supervisor::SOCKETS_FOLDER).join(&plan.name), NODE_USER)?,
             logs: folder(plan.run_directory.join("logs").join(&plan.name), 0)?,
-            programs: vec![ShownPrograms {
-                outside: plan.programs.root().to_owned(),
-                inside: PathBuf::from(PROGRAMS),
-                system: None,
-            }],
+            programs: vec![
+                ShownPrograms {
+                    outside: plan.programs.root().to_owned(),
+                    inside: PathBuf::from(PROGRAMS),
+                    system: None,
+                },
+                agents::shown(plan.run_directory)?,
+            ],
             clock: None,
             groups: Vec::new(),
             follows_links: true,

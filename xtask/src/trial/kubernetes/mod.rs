@@ -4,6 +4,7 @@
 //! Owns what is done outside of the lab: its programs, its folder, its janitor, and that nothing of it is left. What is built
 //! inside is `ground`'s, what is done there `story`'s.
 
+mod agents;
 mod claims;
 mod machine;
 mod runs;

@@ -24,12 +24,19 @@ pub(super) const SHIPPED: &str = "kubernetes-postgres";
 pub(super) const NODE_LOSS: &str = "node-loss";
 /// The same for the second.
 pub(super) const NODE_CUT_OFF: &str = "node-cut-off";
+/// The first once more, with the taint `out-of-service` for the node.
+pub(super) const NODE_LOSS_TAINTED: &str = "node-loss-tainted";
+/// A scenario in which a pod is evicted, and one whose load comes from agents as pods.
+pub(super) const EVICTED: &str = "evicted";
+pub(super) const AGENTS: &str = "agents";
 /// How long one command may take.
 const ONE_COMMAND: Duration = Duration::from_secs(30);
 /// How much longer a node stays away than the cluster waits for it.
 const BEYOND: Duration = Duration::from_secs(8);
 /// A scenario whose faults are claimed and not made.
 pub(super) const CLAIMED: &str = "chaos";
+const WITH_AGENTS: &str = include_str!("agents.yaml");
+const EVICTION: &str = include_str!("evicted.yaml");
 const CHAOS: &str = include_str!("chaos.yaml");
 const SCENARIO: &str = include_str!("node-fault.yaml");
 const COMMAND_FILE: &str = include_str!("node-switch.yaml");
@@ -61,13 +68,19 @@ impl<'a> Runs<'a> {
         // Long enough that the pod's deletion is asked for while the node is away.
         let away = timing.lost_after + timing.evicted_after + BEYOND;
         let phase = away + BEYOND * 3;
-        let commands = [
-            (NODE_LOSS, "node-power-off", ("a node of the lab loses its power", "off", "on")),
-            (NODE_CUT_OFF, "node-cut", ("a node of the lab is cut off", "cut", "join")),
-        ];
-        for (name, command, (summary, strike, undo)) in commands {
+        // Who gives the taint takes it away when the node is back.
+        let tainted = format!(
+            ", {{ external: {{ command: kubernetes-out-of-service, of: pg-0 }}, at: 3s, for: {}s }}",
+            (away + BEYOND).as_secs()
+        );
+        let power_off = ("node-power-off", ("a node of the lab loses its power", "off", "on"));
+        let cut = ("node-cut", ("a node of the lab is cut off", "cut", "join"));
+        let scenarios =
+            [(NODE_LOSS, power_off, ""), (NODE_LOSS_TAINTED, power_off, &tainted), (NODE_CUT_OFF, cut, "")];
+        for (name, (command, (summary, strike, undo)), together) in scenarios {
             let scenario = SCENARIO
                 .replace("NAME", name)
+                .replace("TOGETHER", together)
                 .replace("COMMAND", command)
                 .replace("AWAY", &format!("{}s", away.as_secs()))
                 .replace("PHASE", &format!("{}s", phase.as_secs()));
@@ -81,6 +94,8 @@ impl<'a> Runs<'a> {
             fs::write(folder.join(format!("{command}.yaml")), file)?;
         }
         fs::write(folder.join(format!("{CLAIMED}.yaml")), CHAOS)?;
+        fs::write(folder.join(format!("{EVICTED}.yaml")), EVICTION)?;
+        fs::write(folder.join(format!("{AGENTS}.yaml")), WITH_AGENTS)?;
         fs::write(folder.join("partition.yaml"), claims::partition_command())?;
         Ok(Runs { trial_lab, holdfast, folder })
     }

@@ -3,6 +3,7 @@
 //! Owns the order, what must come of each run, and the lines that a person reads. A line begins with the seconds since the lab was
 //! there.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +15,15 @@ use anyhow::{anyhow, bail, ensure};
 use engine::{Engine as _, Node};
 use history::{RecoveryPhase, Verdict};
 use kubernetes::{Kind, Seen, Watch};
+use kubernetes_lab::Programs;
 use results::FaultResult;
 
-use super::runs::{CLAIMED, Ended, NODE_CUT_OFF, NODE_LOSS, Runs, SHIPPED};
+use super::runs::{
+    AGENTS, CLAIMED, EVICTED, Ended, NODE_CUT_OFF, NODE_LOSS, NODE_LOSS_TAINTED, Runs, SHIPPED,
+};
 use super::switch::Switch;
 use super::trial_lab::TrialLab;
-use super::{Order, claims};
+use super::{Order, agents, claims};
 
 /// How long one command may take.
 const ONE_COMMAND: Duration = Duration::from_secs(30);
@@ -54,6 +58,7 @@ struct Teller<'a> {
 pub(super) fn tell(trial_lab: &TrialLab, order: &Order) -> anyhow::Result<()> {
     let teller = Teller { trial_lab, began: Instant::now() };
     teller.start()?;
+    agents::bring(trial_lab, &Programs::at(&order.programs), &order.holdfast)?;
     let switch = Switch::make(trial_lab)?;
     let runs = Runs::make(trial_lab, &order.holdfast, &switch)?;
     let has_ended = AtomicBool::new(false);
@@ -63,6 +68,7 @@ pub(super) fn tell(trial_lab: &TrialLab, order: &Order) -> anyhow::Result<()> {
             teller.kubectl(&["label", "pod", &teller.primary(), "role=primary"])?;
             teller.api_restarts()?;
             teller.rights(&runs)?;
+            teller.agents(&runs)?;
             teller.claims(&runs, &order.definitions)?;
             teller.lost_nodes(&runs)
         });
@@ -172,13 +178,31 @@ impl Teller<'_> {
         Ok(())
     }
 
+    /// Load from pods that the run makes and removes.
+    fn agents(&self, runs: &Runs<'_>) -> anyhow::Result<()> {
+        let ended = runs.run(AGENTS, &runs.administrator())?;
+        self.expect(AGENTS, &ended, Verdict::Pass)?;
+        let agents = &ended.result.agents;
+        let on: BTreeSet<&str> = agents.iter().filter_map(|agent| agent.host.rsplit(' ').next()).collect();
+        ensure!(agents.len() == 2 && on.len() == 2, "agents are not two pods on two nodes: {agents:?}");
+        let label = "app.kubernetes.io/managed-by=holdfast";
+        let left = ["get", "jobs,services,pods", "--selector", label, "--output", "name"];
+        let left = self.trial_lab.kubectl.text(&left, ONE_COMMAND)?;
+        ensure!(left.trim().is_empty(), "of the agents something is left: {left}");
+        self.say("load came from a Job's two pods on two nodes, and nothing of them is left");
+        Ok(())
+    }
+
     fn lost_nodes(&self, runs: &Runs<'_>) -> anyhow::Result<()> {
         let login = runs.administrator();
-        for name in [NODE_LOSS, NODE_CUT_OFF] {
+        let evicted = runs.run(EVICTED, &login)?;
+        self.expect(EVICTED, &evicted, Verdict::Pass)?;
+        for name in [NODE_LOSS, NODE_LOSS_TAINTED, NODE_CUT_OFF] {
             let ended = runs.run(name, &login)?;
             self.expect(name, &ended, Verdict::Pass)?;
             for phase in [RecoveryPhase::NodeLost, RecoveryPhase::PodDeleted, RecoveryPhase::PodReady] {
-                let is_told = ended.result.faults[0].phases.iter().any(|step| step.phase == phase);
+                let mut told = ended.result.faults.iter().flat_map(|fault| &fault.phases);
+                let is_told = told.any(|step| step.phase == phase);
                 ensure!(is_told, "{name}: {phase:?} is not among the phases of its recovery");
             }
         }
