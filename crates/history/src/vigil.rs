@@ -92,7 +92,7 @@ impl Stall {
     }
 }
 
-/// What a stranger did to a process.
+/// What a stranger did to a process, a container or a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "done", rename_all = "kebab-case")]
 pub enum Deed {
@@ -112,12 +112,12 @@ pub enum Deed {
     Deleted,
 }
 
-/// Something done to a process of a node that neither the schedule nor the lab did.
+/// Something done to a process of a node, or to its pod, that neither the schedule nor the lab did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interference {
     /// `n1` is the first.
     pub node: String,
-    /// The process's program.
+    /// The process's program, or the pod or its container.
     pub program: String,
     /// What was done.
     #[serde(flatten)]
@@ -159,7 +159,10 @@ impl fmt::Display for Interference {
             Deed::Ended => {
                 write!(formatter, "{program} on {node} ended in order (exit code 0) without being asked")?
             }
-            Deed::Deleted => write!(formatter, "{program} on {node} was deleted, and not by its cluster")?,
+            Deed::Deleted => write!(
+                formatter,
+                "{program} on {node} was deleted, and its cluster does not say that it did it"
+            )?,
         }
         if *expected { formatter.write_str(", which the scenario expects") } else { Ok(()) }
     }

@@ -36,6 +36,8 @@ pub struct StrangeDeed {
     pub pod: String,
     /// When it was done, or seen where that is not known, by the cluster's clock.
     pub unix_s: f64,
+    /// When it was seen, by this machine's clock.
+    pub seen_unix_s: f64,
     /// What.
     pub end: StrangeEnd,
 }
@@ -59,7 +61,8 @@ pub fn strange_deeds(
         };
         let Some(before) = before else { continue };
         for (since_unix_s, unix_s, end) in before.ended_until(&now, *change) {
-            let deed = StrangeDeed { pod: pod.name.clone(), unix_s, end };
+            let seen_unix_s = sighting.unix_s;
+            let deed = StrangeDeed { pod: pod.name.clone(), unix_s, seen_unix_s, end };
             if !explained(&deed, since_unix_s) {
                 deeds.push(deed);
             }
@@ -187,9 +190,9 @@ mod tests {
 
     fn deletion_asked(mut pod: Value, second: u32, is_disrupted: bool) -> Value {
         pod["metadata"]["deletionTimestamp"] = json!(at(second));
-        if is_disrupted {
-            pod["status"]["conditions"] = json!([{ "type": "DisruptionTarget", "status": "True" }]);
-        }
+        let reason = if is_disrupted { "DeletionByTaintManager" } else { "EvictionByEvictionAPI" };
+        pod["status"]["conditions"] =
+            json!([{ "type": "DisruptionTarget", "status": "True", "reason": reason }]);
         pod
     }
 
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_somebody_deleted_is_told_and_one_that_the_cluster_ended_is_not() {
+    fn a_pod_that_somebody_had_evicted_is_told_and_one_that_the_cluster_ended_is_not() {
         let story = |is_disrupted| {
             let asked = deletion_asked(running(), 20, is_disrupted);
             // Its container ends as it was asked to.
@@ -278,6 +281,8 @@ mod tests {
         other["metadata"]["creationTimestamp"] = json!(at(30));
         let story = [seen(1, Change::Added, &running()), seen(40, Change::Added, &other)];
         assert_eq!(deeds(&story, &[]), [(30.0, StrangeEnd::Deleted)]);
+        let gone = [seen(1, Change::Added, &running()), seen(7, Change::Deleted, &running())];
+        assert_eq!(deeds(&gone, &[]), [(7.0, StrangeEnd::Deleted)]);
         let asked = deletion_asked(running(), 5, true);
         let story = [
             seen(1, Change::Added, &running()),

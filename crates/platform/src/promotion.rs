@@ -53,7 +53,7 @@ impl Platform {
             if self.datacentre.vms[lost].is_on() {
                 let node = lost.to_string();
                 let what = format!(
-                    "{node} has power again and nobody was promoted in its place; it goes on as the leader"
+                    "{node} has power again before anybody was promoted in its place; it stays the leader"
                 );
                 return self.events.say(EventKind::Platform { action: PlatformAction::CutShort, node, what });
             }

@@ -51,14 +51,15 @@ pub(crate) fn in_a_lab(
     told(seen, pods, kubernetes::strange_deeds(&seen.sightings, explained))
 }
 
-/// Of a cluster that exists, whose operators end pods after a fault: what was done to pods before the first fault was asked for.
+/// Of a cluster that exists, whose operators end pods after a fault: what was seen to be done to pods before the first fault was asked
+/// for. The clocks of such a cluster are not this machine's.
 pub(crate) fn before_any_fault(
     seen: &Seen,
     faults: &[FaultRecord],
     pods: &PerNode<String>,
 ) -> Vec<(f64, Interference)> {
     let first_s = faults.iter().map(|fault| fault.asked_s).fold(f64::INFINITY, f64::min);
-    let is_later = |deed: &StrangeDeed, _: f64| deed.unix_s + EXACT_TO_S >= seen.zero_unix_s + first_s;
+    let is_later = |deed: &StrangeDeed, _: f64| deed.seen_unix_s >= seen.zero_unix_s + first_s;
     told(seen, pods, kubernetes::strange_deeds(&seen.sightings, is_later))
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Latency figures, microseconds. All zero when there was nothing to measure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyUs {
-    /// The sum of all by their number.
+    /// The sum of all, divided by their number.
     pub mean: f64,
     /// Standard deviation.
     #[serde(default)]

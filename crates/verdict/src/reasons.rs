@@ -112,7 +112,7 @@ pub(crate) fn in_words(doubt: &Doubt<'_>) -> String {
             let advice = if *could_be_expected {
                 "if this is intended, write `interference: expected` in `database`"
             } else {
-                "run again while nobody else works on the cluster"
+                "find out what ended it (`kubectl describe pod`), and run again while nobody else works on the cluster"
             };
             format!("{interference} at {t_s:.1} s, outside the schedule; {advice}")
         }

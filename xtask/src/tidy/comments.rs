@@ -1,6 +1,7 @@
 //! Documentation comments: what is public has one, and none repeats the name that it stands at.
 //!
-//! Owns which items need one. A field or a variant whose name says all has none: a comment is for shape, unit, error and source.
+//! Owns which items need one: types, traits and their functions, functions, constants; not modules, constants of a type, or what a macro
+//! makes. A field or a variant whose name says all has none: a comment is for shape, unit, error and source.
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Ident, Lit, Meta, Visibility};

@@ -62,7 +62,7 @@ fn a_leader_that_returns_with_all_others_goes_on_and_nobody_is_promoted_beside_i
     std::fs::write(desk.path().join("all-off.yaml"), ALL_OFF).expect("a scenario");
     let finished = desk.run(&["run", "all-off.yaml"]);
     recovered_without_loss(&finished);
-    let goes_on = finished.stdout.contains("it goes on as the leader");
+    let goes_on = finished.stdout.contains("it stays the leader");
     let promoted = finished.stdout.contains("promoted, the most advanced");
     assert!(goes_on != promoted, "either the leader goes on or another is promoted:\n{}", finished.stdout);
 }

@@ -43,7 +43,7 @@ pub struct Pod {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_asked_unix_s: Option<f64>,
     /// Whether the cluster itself ends it, and says so by the condition `DisruptionTarget`: for a node that it takes for lost, for
-    /// want of room, for a more important pod.
+    /// want of room, for a more important pod. Not where somebody asked for its eviction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_disrupted: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -124,7 +124,7 @@ impl Pod {
             last_end: container.last_end,
             created_unix_s: created.ok_or_else(|| fields.missing("/metadata/creationTimestamp"))?,
             deletion_asked_unix_s: deletion_asked(&fields)?,
-            is_disrupted: condition(fields.list("/status/conditions"), "DisruptionTarget") == Some(true),
+            is_disrupted: is_disrupted(fields.list("/status/conditions")),
             labels: fields.named_texts("/metadata/labels"),
             claims: claims(&fields),
             containers,
@@ -148,6 +148,14 @@ impl Pod {
 /// Whether the condition `Ready` holds; none where it is unknown or not there.
 pub(super) fn is_ready(conditions: &[Value]) -> Option<bool> {
     condition(conditions, "Ready")
+}
+
+/// Whoever asks for an eviction, as `kubectl drain` does, has it set too.
+fn is_disrupted(conditions: &[Value]) -> bool {
+    let is_asked_for = |condition: &&Value| text(condition, "/reason") == Some("EvictionByEvictionAPI");
+    let named = |condition: &&Value| text(condition, "/type") == Some("DisruptionTarget");
+    let is_of_the_cluster = conditions.iter().find(named).is_some_and(|condition| !is_asked_for(&condition));
+    is_of_the_cluster && condition(conditions, "DisruptionTarget") == Some(true)
 }
 
 fn condition(conditions: &[Value], name: &str) -> Option<bool> {
