@@ -2,9 +2,9 @@
 //!
 //! Owns how kubectl is called and ended ([`kubectl`]), which facts are kept of the API's objects ([`objects`], [`members`]),
 //! what a run needs leave for ([`permit`]) and the roles that give it ([`roles`]), ways to a pod's port ([`forward`]), load generators
-//! as pods ([`generators`]), what is seen of the cluster while a run lasts ([`watch`], [`sightings`]), what strangers did to its pods ([`strangers`]) and the phases of a recovery
-//! ([`phases`]). Objects, roles, sightings and phases are pure. What is struck or made, and what a run makes of the facts, is the
-//! caller's; nothing here changes a cluster.
+//! as pods ([`generators`]), what is seen of the cluster while a run lasts ([`watch`], [`sightings`]), what strangers did to its pods
+//! ([`strangers`]) and the phases of a recovery ([`phases`]). Objects, roles, sightings, strangers and phases are pure. What is struck
+//! or made, and what a run makes of the facts, is the caller's; nothing here changes a cluster.
 
 pub mod forward;
 pub mod generators;

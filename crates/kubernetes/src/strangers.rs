@@ -38,7 +38,6 @@ pub struct StrangeDeed {
     pub unix_s: f64,
     /// When it was seen, by this machine's clock.
     pub seen_unix_s: f64,
-    /// What.
     pub end: StrangeEnd,
 }
 

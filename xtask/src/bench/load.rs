@@ -84,7 +84,7 @@ fn of_pgbench() -> Vec<Subject<'static>> {
     ]
 }
 
-/// What the bench is made of, by the peer that ours is held against.
+/// Parts of the bench, each named after the tool that it compares with.
 const PARTS: [&str; 5] = ["pgbench", "sysbench", "go-ycsb", "sysbench-mysql", "latte"];
 
 /// Measures and prints; only these parts, or all where none is named.

@@ -16,7 +16,7 @@ use tally::Tally;
 /// none: both would be built here and not be run.
 const TESTS: [&str; 3] = ["test", "--workspace", "--tests"];
 
-/// How the test programs are told how many tests run at the same time.
+/// Environment variable of a test program: how many of its tests run at the same time.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// Most tests wait most of the time. Those that keep a processor busy take turns (`end_to_end/turns.rs`).
 const THREADS_FOR_A_PROCESSOR: usize = 2;

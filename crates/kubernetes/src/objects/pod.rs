@@ -147,24 +147,23 @@ impl Pod {
 
 /// Whether the condition `Ready` holds; none where it is unknown or not there.
 pub(super) fn is_ready(conditions: &[Value]) -> Option<bool> {
-    condition(conditions, "Ready")
-}
-
-/// Whoever asks for an eviction, as `kubectl drain` does, has it set too.
-fn is_disrupted(conditions: &[Value]) -> bool {
-    let is_asked_for = |condition: &&Value| text(condition, "/reason") == Some("EvictionByEvictionAPI");
-    let named = |condition: &&Value| text(condition, "/type") == Some("DisruptionTarget");
-    let is_of_the_cluster = conditions.iter().find(named).is_some_and(|condition| !is_asked_for(&condition));
-    is_of_the_cluster && condition(conditions, "DisruptionTarget") == Some(true)
-}
-
-fn condition(conditions: &[Value], name: &str) -> Option<bool> {
-    let named = conditions.iter().find(|condition| text(condition, "/type") == Some(name))?;
-    match text(named, "/status")? {
+    match text(named(conditions, "Ready")?, "/status")? {
         "True" => Some(true),
         "False" => Some(false),
         _ => None,
     }
+}
+
+/// Whoever asks for an eviction, as `kubectl drain` does, has the condition set too.
+fn is_disrupted(conditions: &[Value]) -> bool {
+    named(conditions, "DisruptionTarget").is_some_and(|condition| {
+        text(condition, "/status") == Some("True")
+            && text(condition, "/reason") != Some("EvictionByEvictionAPI")
+    })
+}
+
+fn named<'a>(conditions: &'a [Value], name: &str) -> Option<&'a Value> {
+    conditions.iter().find(|condition| text(condition, "/type") == Some(name))
 }
 
 fn phase(word: Option<&str>) -> PodPhase {
