@@ -15,7 +15,7 @@ pub const EXACT_TO_S: f64 = 1.0;
 /// An exit code that tells of a signal is this much above its number.
 const OF_A_SIGNAL: i64 = 128;
 /// The highest number of a signal (signal(7)).
-const LAST_SIGNAL: i64 = 64;
+const LAST_SIGNAL: i32 = 64;
 /// The reason of an end for want of memory.
 const OUT_OF_MEMORY: &str = "OOMKilled";
 
@@ -91,7 +91,6 @@ struct Looked {
     seen_unix_s: f64,
     since_unix_s: f64,
     last_end: Option<ContainerEnd>,
-    restarts: u32,
     deletion_asked_unix_s: Option<f64>,
     is_disrupted: bool,
 }
@@ -103,7 +102,6 @@ impl Looked {
             seen_unix_s,
             since_unix_s: pod.created_unix_s,
             last_end: pod.last_end.clone(),
-            restarts: pod.restarts,
             deletion_asked_unix_s: pod.deletion_asked_unix_s,
             is_disrupted: pod.is_disrupted,
         }
@@ -137,8 +135,7 @@ impl Looked {
 
     /// The last end, where it is not the one that was known before. Of the ends between two looks only the last is known.
     fn new_end_of<'a>(&self, now: &'a Looked) -> Option<&'a ContainerEnd> {
-        let is_new = self.uid == now.uid && (now.restarts > self.restarts || now.last_end != self.last_end);
-        now.last_end.as_ref().filter(|end| is_new && self.last_end.as_ref() != Some(end))
+        now.last_end.as_ref().filter(|end| self.uid == now.uid && self.last_end.as_ref() != Some(end))
     }
 }
 
@@ -150,8 +147,8 @@ fn strange_end(end: &ContainerEnd) -> Option<StrangeEnd> {
     match end.exit_code {
         0 => Some(StrangeEnd::InOrder),
         code => {
-            let signal = (1..=LAST_SIGNAL).contains(&(code - OF_A_SIGNAL)).then_some(code - OF_A_SIGNAL)?;
-            Some(StrangeEnd::Signal(i32::try_from(signal).ok()?))
+            let signal = i32::try_from(code.saturating_sub(OF_A_SIGNAL)).ok()?;
+            (1..=LAST_SIGNAL).contains(&signal).then_some(StrangeEnd::Signal(signal))
         }
     }
 }
