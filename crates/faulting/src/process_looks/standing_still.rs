@@ -74,14 +74,23 @@ impl StopWatch {
         let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let knocks = onlooker.only.is_none();
         let (theirs, of, over) = (onlooker.clone(), before.clone(), is_over.clone());
-        let into = watched.clone();
+        let (into, looked) = (watched.clone(), Arc::<AtomicBool>::default());
+        let first_looked = looked.clone();
         watch.threads.push(named("stopped").spawn(move || {
-            told(first_look(&theirs, &of, &over));
+            let first = first_look(&theirs, &of, &over);
+            first_looked.store(true, Ordering::Release);
+            told(first);
             look_on(&theirs, &of, &over, &into);
         })?);
         if knocks {
             let theirs = onlooker.clone();
-            watch.threads.push(named("knocks").spawn(move || knock_on(&theirs, &is_over, &watched))?);
+            watch.threads.push(named("knocks").spawn(move || {
+                // A process that has not stopped yet may answer.
+                while !looked.load(Ordering::Acquire) && !is_over.load(Ordering::Acquire) {
+                    std::thread::sleep(GLANCE);
+                }
+                knock_on(&theirs, &is_over, &watched);
+            })?);
         }
         Ok(watch)
     }
