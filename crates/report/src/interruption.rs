@@ -192,7 +192,7 @@ pub fn incomparable(why: &Incomparable) -> String {
             format::rate(*per_s)
         ),
         Incomparable::OtherDemand { second } => format!(
-            "in second {second} the load had another number of clients than in the baseline: keep it the same after the fault"
+            "in second {second} the load had another number of clients than in the baseline, or was lowered to less than one operation a second: keep it the same after the fault"
         ),
         Incomparable::NoWholeSecond => {
             "no whole second passed before the next fault or the end of the run: make the phase longer"

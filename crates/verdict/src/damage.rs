@@ -86,15 +86,20 @@ fn is_other_load(from_s: f64, baseline: (f64, f64), stretch: (f64, f64)) -> bool
 }
 
 /// What a load is asked in a stretch, as a share of what it is asked in the baseline. Of a closed loop only the same
-/// number of clients can be compared.
+/// number of clients can be compared; of a rate that was lowered nothing where less than one operation a second is due.
 fn demand(plan: &LoadPlan, baseline: (f64, f64), stretch: (f64, f64)) -> Option<f64> {
     let fixed = |asked: Demand| (asked.clients == asked.clients_least).then_some(asked.clients);
     let (before, now) = (plan.asked(baseline.0, baseline.1)?, plan.asked(stretch.0, stretch.1)?);
     match (before.rate, now.rate) {
-        (Some(before), Some(now)) => (before.per_s > 0.0).then(|| now.per_s / before.per_s),
+        (Some(before), Some(now)) => share_of_rate(before.per_s, now.per_s),
         (None, None) => (fixed(before)? == fixed(now)?).then_some(1.0),
         _ => None,
     }
+}
+
+fn share_of_rate(before_per_s: f64, now_per_s: f64) -> Option<f64> {
+    let can_tell = before_per_s > 0.0 && (now_per_s >= 1.0 || now_per_s >= before_per_s);
+    can_tell.then(|| now_per_s / before_per_s)
 }
 
 /// The window of each fault that took effect.
@@ -203,6 +208,14 @@ mod tests {
         assert_eq!((of(20.5, 19.0), of(20.5, 20.0), of(20.5, 30.0)), (false, true, true));
         // Nor where it was lost amid the baseline; one that was lost before is missing in both.
         assert_eq!((of(9.0, 30.0), of(3.0, 30.0)), (true, false));
+    }
+
+    #[test]
+    fn where_less_than_one_operation_a_second_is_due_a_second_without_any_is_not_low() {
+        assert_eq!(share_of_rate(50.0, 25.0), Some(0.5));
+        assert_eq!(share_of_rate(50.0, 0.001), None);
+        assert_eq!(share_of_rate(0.5, 0.5), Some(1.0), "as it was in the baseline");
+        assert_eq!(share_of_rate(0.0, 1.0), None);
     }
 
     #[test]

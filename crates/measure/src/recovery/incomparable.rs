@@ -26,7 +26,7 @@ pub enum Incomparable {
         /// Their mean a second.
         per_s: f64,
     },
-    /// Something else was asked of the load than in the baseline: another number of clients.
+    /// Something else was asked of the load than in the baseline: another number of clients, or too little for a second to tell.
     OtherDemand {
         /// The first such second.
         second: u64,
