@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use engine::EngineError;
 use history::{EventKind, HostId, NodeId, PlatformAction};
 
-use crate::platform::{Platform, RETRY};
+use crate::platform::{Platform, Promotions, RETRY};
 
 /// How long a database may take to recover after a power-off.
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(120);
@@ -52,7 +52,7 @@ impl Platform {
         vm: NodeId,
         (host, may_force): (HostId, bool),
         (action, why, chosen): (PlatformAction, &str, Option<&str>),
-        turn: Option<MutexGuard<'_, ()>>,
+        turn: Option<MutexGuard<'_, Promotions>>,
     ) -> Result<(), String> {
         let (node, place) = (vm.to_string(), self.datacentre.hosts[host].name());
         if let Err(error) = self.datacentre.power_on_vm(vm, host, may_force) {

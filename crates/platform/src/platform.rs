@@ -39,6 +39,16 @@ pub(crate) struct State {
     pub(crate) isolated: BTreeSet<HostId>,
 }
 
+/// What has become of promotions in place of the leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Promotions {
+    /// Nobody was asked to lead in its place.
+    #[default]
+    None,
+    /// Somebody was, and may lead already: whether it does is not known.
+    Begun,
+}
+
 /// What gives VMs their hosts: boots, restarts, moves and promotes.
 pub struct Platform {
     pub(crate) datacentre: Arc<Datacentre>,
@@ -58,8 +68,8 @@ pub struct Platform {
     pub(crate) drs: Drs,
     /// Held by whoever moves them.
     pub(crate) balancing: Mutex<()>,
-    /// Held by whoever promotes a standby.
-    pub(crate) promoting: Mutex<()>,
+    /// Held by whoever promotes a standby, and by a leader that returns.
+    pub(crate) promoting: Mutex<Promotions>,
     work: Mutex<Vec<JoinHandle<()>>>,
 }
 

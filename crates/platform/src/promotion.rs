@@ -9,7 +9,7 @@ use std::time::Duration;
 use engine::Node;
 use history::{EventKind, NodeId, PlatformAction};
 
-use crate::platform::{Platform, RETRY};
+use crate::platform::{Platform, Promotions, RETRY};
 
 impl Platform {
     /// Whether somebody is up who could be promoted.
@@ -28,11 +28,12 @@ impl Platform {
     }
 
     /// Waits until it is known whether this node may still lead. If it may, it does from here on: as long as what is returned is kept
-    /// nobody else is promoted, and as soon as it has power nobody is in its place. None when the platform stops first.
-    pub(crate) fn turn_to_return(&self, vm: NodeId) -> Option<MutexGuard<'_, ()>> {
+    /// nobody else is promoted, and as soon as it has power nobody is in its place. It may not while a standby may lead that was asked
+    /// to, even if that one has lost its power since. None when the platform stops first.
+    pub(crate) fn turn_to_return(&self, vm: NodeId) -> Option<MutexGuard<'_, Promotions>> {
         loop {
             let turn = self.promoting.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.leader() != vm || !self.promotion_possible() {
+            if self.leader() != vm || (*turn == Promotions::None && !self.promotion_possible()) {
                 return Some(turn);
             }
             drop(turn);
@@ -46,7 +47,7 @@ impl Platform {
     /// host is lost twice. A leader that came back while no standby was up goes on: two leaders would come of anything else.
     pub(crate) fn promote(&self, lost: NodeId) {
         loop {
-            let turn = self.promoting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut turn = self.promoting.lock().unwrap_or_else(PoisonError::into_inner);
             if self.leader() != lost {
                 return;
             }
@@ -67,8 +68,10 @@ impl Platform {
             let standbys = self.datacentre.vms_on().into_iter().filter(|vm| *vm != lost).collect();
             let standbys = self.nearest_first(lost, standbys);
             let candidates: Vec<Arc<dyn Node>> = standbys.iter().map(|(vm, _)| self.node(*vm)).collect();
+            *turn = Promotions::Begun;
             match self.engine.promote(&candidates) {
                 Ok(promotion) => {
+                    *turn = Promotions::None;
                     let leader = self.datacentre.vms.named(&promotion.leader);
                     self.state().leader = leader.unwrap_or(lost);
                     let positions: Vec<String> = promotion

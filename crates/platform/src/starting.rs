@@ -16,7 +16,7 @@ use storage::MirroredDisk;
 use crate::datacentre::Datacentre;
 use crate::decisions::Return;
 use crate::placing::{self, Placing, Where};
-use crate::platform::{Platform, RETRY};
+use crate::platform::{Platform, Promotions, RETRY};
 use crate::reasons;
 
 impl Platform {
@@ -188,7 +188,12 @@ impl Platform {
     }
 
     /// The turn, where promotions wait for this, is over as soon as the VM has power.
-    fn boot_at_home(&self, vm: NodeId, home: HostId, (why, turn): (Return, Option<MutexGuard<'_, ()>>)) {
+    fn boot_at_home(
+        &self,
+        vm: NodeId,
+        home: HostId,
+        (why, turn): (Return, Option<MutexGuard<'_, Promotions>>),
+    ) {
         let told = (PlatformAction::Return, why.in_words(), None);
         if let Err(error) = self.start_on(vm, (home, true), told, turn) {
             if self.datacentre.vms[vm].volume().mirrored().is_some() {
