@@ -50,14 +50,25 @@ pub struct Capabilities {
     pub reads_from_replicas: bool,
     /// Whether each node answers reads from its own copy alone, so that what nodes hold can be compared.
     pub answers_for_itself: bool,
-    /// The file name of the program that a pod of it runs; `None` where it is not known what pods of it run.
-    pub pod_program: Option<&'static str>,
+    /// The file name of the program that a pod of it runs, or why no pod can.
+    pub pod_program: Result<&'static str, NoPods>,
     /// What may stand under `database.settings`.
     pub settings: SettingForm,
     /// The settings that limit its sessions; `None` where nothing does.
     pub session_limit: Option<SessionLimit>,
     /// The file that says how it is run; `None` where that is written in Rust.
     pub file: Option<&'static EngineFile>,
+}
+
+/// Why no pod of a cluster that runs containers can run an engine's processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoPods {
+    /// Nobody has said what one would run.
+    Unknown,
+    /// A node has several processes of it, and a pod runs one.
+    SeveralProcesses,
+    /// Each start of a node has to know who leads, which no cluster tells a pod.
+    AsksWhoLeads,
 }
 
 /// How far a node's clock may be off before a database notices.

@@ -5,8 +5,8 @@
 use std::sync::LazyLock;
 
 use crate::{
-    Capabilities, ClockTolerance, Commit, Election, Leadership, Period, Protocol, Quorum, SessionLimit,
-    SettingForm, SettingNames, Understands, VOLUME_WORKLOAD, file,
+    Capabilities, ClockTolerance, Commit, Election, Leadership, NoPods, Period, Protocol, Quorum,
+    SessionLimit, SettingForm, SettingNames, Understands, VOLUME_WORKLOAD, file,
 };
 
 /// Engines that are files, each with its text, by name: all of `engines/`, as `build.rs` lists them.
@@ -51,7 +51,7 @@ static POSTGRES: Capabilities = Capabilities {
     keeps_real_time_order: false,
     reads_from_replicas: true,
     answers_for_itself: true,
-    pod_program: Some("postgres"),
+    pod_program: Ok("postgres"),
     settings: SettingForm::Names(SettingNames {
         signs: &['_', '.'],
         help: "a setting's name is made of up to 100 small letters, digits, `_` and `.`, as in shared_buffers",
@@ -94,7 +94,7 @@ static CONTROL: Capabilities = Capabilities {
     keeps_real_time_order: true,
     reads_from_replicas: false,
     answers_for_itself: false,
-    pod_program: None,
+    pod_program: Err(NoPods::Unknown),
     settings: SettingForm::OneOf {
         name: "flaw",
         values: &[
@@ -131,7 +131,7 @@ static NONE: Capabilities = Capabilities {
     keeps_real_time_order: false,
     reads_from_replicas: false,
     answers_for_itself: false,
-    pod_program: None,
+    pod_program: Err(NoPods::Unknown),
     settings: SettingForm::Nothing,
     session_limit: None,
     file: None,

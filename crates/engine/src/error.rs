@@ -58,6 +58,11 @@ pub enum EngineError {
     /// It has no form in pods.
     #[error("{engine} does not run in pods")]
     NotInPods { engine: &'static str },
+    /// Its programs are those of an image, which pods in a lab are not made of.
+    #[error(
+        "{engine} was installed from an image, and its pods can run programs of this machine alone: install {engine} on it"
+    )]
+    ImageInPods { engine: &'static str },
     /// The run has no other programs for its nodes.
     #[error("{node} cannot be upgraded: the run has no other version of its database")]
     NothingToUpgradeTo { node: String },

@@ -40,7 +40,7 @@ pub use error::{EngineError, InstallError, NodeError};
 pub use image::System;
 pub use installation::{Found, Installation, Origin};
 pub use node::{Command, Finished, Node, ProcessId, Signal, Status, at_once};
-pub use pods::{InPods, PodPlan};
+pub use pods::{InPods, PodNetwork, PodPlan, Readiness};
 pub use registry::{EngineFacts, engines};
 pub use role::{Cluster, Promotion, RejoinMethod, Rejoined, Roles};
 

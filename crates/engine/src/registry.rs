@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use capabilities::{Capabilities, EngineFile};
 
-use crate::by_file::{self, ByFile};
+use crate::by_file::{self, ByFile, FileInPods};
 use crate::control::{self, Control};
 use crate::installation::{Found, Installation, cache_directory, newest_of};
 use crate::none::{self, Volumes};
@@ -233,17 +233,24 @@ impl EngineFacts {
     /// An engine over an installation, whose processes run in pods.
     ///
     /// # Errors
-    /// [`EngineError::NotInPods`]; when a setting will not do.
+    /// [`EngineError::NotInPods`], [`EngineError::ImageInPods`]; when a setting will not do.
     pub fn open_in_pods(
         &self,
         installation: Installation,
         configuration: Configuration,
     ) -> Result<Box<dyn InPods>, EngineError> {
-        let open = match self.how {
-            How::InRust(engine) => engine.open_in_pods,
-            How::ByFile(_) => None,
-        };
-        open.ok_or(EngineError::NotInPods { engine: self.name })?(installation, configuration)
+        let none = EngineError::NotInPods { engine: self.name };
+        match self.how {
+            How::InRust(engine) => engine.open_in_pods.ok_or(none)?(installation, configuration),
+            How::ByFile(file) if file.pod_program().is_err() => Err(none),
+            How::ByFile(_) if installation.system.is_some() => {
+                Err(EngineError::ImageInPods { engine: self.name })
+            }
+            How::ByFile(file) => {
+                let engine = ByFile::new(self.capabilities, file, installation, configuration);
+                Ok(Box::new(FileInPods::new(engine)))
+            }
+        }
     }
 
     /// An engine over an installation.

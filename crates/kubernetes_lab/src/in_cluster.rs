@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::{
-    Cluster as Formed, Endpoint, Engine, EngineError, InPods, Isolation, Killed, Node, Promotion, Rejoined,
-    Roles,
+    ClientCommand, ClientTarget, Cluster as Formed, Endpoint, Engine, EngineError, InPods, Isolation, Killed,
+    Node, Promotion, Rejoined, Roles,
 };
 
 use crate::file_names::on_control::ADMINISTRATOR_LOGIN;
@@ -134,8 +134,9 @@ impl InCluster {
         Ok(())
     }
 
-    fn start_database(&self, nodes: &[Arc<dyn Node>]) -> Result<(), EngineError> {
-        let plan = self.database.pod_plan(nodes, StatefulSet::first_address().into())?;
+    fn ask_for_pods(&self, nodes: &[Arc<dyn Node>]) -> Result<(), EngineError> {
+        let first = StatefulSet::first_address().into();
+        let plan = self.database.pod_plan(nodes, first, &self.set.volume())?;
         let class = self.set.storage_class();
         let make = |node: &dyn Node| {
             let mut own = class.volumes.iter().filter(|volume| volume.node == node.name());
@@ -143,7 +144,10 @@ impl InCluster {
         };
         engine::at_once(nodes, make).into_iter().collect::<Result<(), _>>().map_err(from_start)?;
         let objects = self.set.objects(&plan, &self.control.data_directory()).to_string();
-        self.cluster.apply(self.control.as_ref(), OBJECTS, &objects).map_err(from_start)?;
+        self.cluster.apply(self.control.as_ref(), OBJECTS, &objects).map_err(from_start)
+    }
+
+    fn await_pods(&self) -> Result<(), EngineError> {
         let set = format!("statefulset/{}", self.set.name);
         let patience = in_seconds(READY_PATIENCE);
         let words = ["rollout", "status", "--namespace", &self.set.namespace, &set, &patience];
@@ -153,6 +157,18 @@ impl InCluster {
     fn in_a_pod<T>(&self, node: &str) -> Result<T, EngineError> {
         Err(EngineError::InAPod { node: node.to_owned() })
     }
+}
+
+/// Does a step of the start, and notes how long it took, in seconds.
+fn timed(
+    steps: &mut Vec<(String, f64)>,
+    what: &str,
+    step: impl FnOnce() -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let began = Instant::now();
+    step()?;
+    steps.push((what.to_owned(), began.elapsed().as_secs_f64()));
+    Ok(())
 }
 
 fn in_seconds(patience: Duration) -> String {
@@ -168,20 +184,20 @@ fn from_start(error: StartError) -> EngineError {
 
 impl Engine for InCluster {
     fn name(&self) -> &'static str {
-        self.database.name()
+        self.database.engine().name()
     }
 
     fn version(&self) -> String {
-        self.database.version()
+        self.database.engine().version()
     }
 
     fn isolation(&self) -> Isolation {
-        self.database.isolation()
+        self.database.engine().isolation()
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
         let timing = self.cluster.plan().timing();
-        let mut settings = self.database.settings();
+        let mut settings = self.database.engine().settings();
         let mut put = |name: &str, value: String| settings.insert(name.to_owned(), value);
         put("runs in", format!("pods of Kubernetes {KUBERNETES}, one on each node"));
         put("control plane", format!("on {}, which no fault strikes", self.control.name()));
@@ -191,14 +207,22 @@ impl Engine for InCluster {
     }
 
     fn endpoint(&self, node: &dyn Node) -> Endpoint {
-        self.database.endpoint(node)
+        self.database.engine().endpoint(node)
+    }
+
+    fn client_command(&self, folder: &str) -> Option<ClientCommand> {
+        self.database.engine().client_command(folder)
+    }
+
+    fn client_target(&self, node: &dyn Node) -> Result<ClientTarget, EngineError> {
+        self.database.engine().client_target(node)
     }
 
     fn shell_environment(&self, on: Option<&dyn Node>, nodes: &[Arc<dyn Node>]) -> BTreeMap<String, String> {
         // Of a pod's socket nobody outside of it knows; a node reaches its pod as clients do.
         let own = on.and_then(|node| nodes.iter().find(|one| one.name() == node.name()));
         let asked = own.map_or(nodes, std::slice::from_ref);
-        let mut environment = self.database.shell_environment(None, asked);
+        let mut environment = self.database.engine().shell_environment(None, asked);
         let (own, database) = (self.cluster.programs().environment(), environment.remove("PATH"));
         let paths = [database, own.get("PATH").cloned()].into_iter().flatten().collect::<Vec<_>>();
         environment.insert("PATH".to_owned(), paths.join(":"));
@@ -211,22 +235,16 @@ impl Engine for InCluster {
     }
 
     fn follows_links(&self) -> bool {
-        self.database.follows_links()
+        self.database.engine().follows_links()
     }
 
     fn bootstrap(&self, nodes: &[Arc<dyn Node>]) -> Result<Formed, EngineError> {
-        let mut began = Instant::now();
-        let mut took = |what: &str, steps: &mut Vec<(String, f64)>| {
-            steps.push((what.to_owned(), began.elapsed().as_secs_f64()));
-            began = Instant::now();
-        };
         let mut steps = Vec::new();
-        self.start_cluster(nodes).map_err(from_start)?;
-        took("nodes of the cluster ready", &mut steps);
-        self.start_database(nodes)?;
-        took("pods ready", &mut steps);
-        let formed = self.database.await_formed(nodes, READY_PATIENCE)?;
-        steps.extend(formed.steps);
+        timed(&mut steps, "nodes of the cluster ready", || self.start_cluster(nodes).map_err(from_start))?;
+        timed(&mut steps, "pods asked for", || self.ask_for_pods(nodes))?;
+        let formed = self.database.form(nodes, READY_PATIENCE)?;
+        steps.extend(formed.steps.iter().cloned());
+        timed(&mut steps, "pods ready", || self.await_pods())?;
         Ok(Formed { steps, ..formed })
     }
 
@@ -262,8 +280,11 @@ impl Engine for InCluster {
 
     fn killed_by_signals(&self, node: &dyn Node) -> Vec<Killed> {
         // A node without power has no logs: what it had in memory is gone.
-        let lines = self.cluster.lines_of_pods(node, self.database.killed_words()).unwrap_or_default();
-        self.database.killed_in(&lines)
+        let lines_with = |words: &str| {
+            let lines = self.cluster.lines_of_pods(node, words).unwrap_or_default();
+            lines.lines().map(str::to_owned).collect()
+        };
+        self.database.killed(&lines_with)
     }
 
     fn rejoin(&self, node: &dyn Node, _: &dyn Node) -> Result<Rejoined, EngineError> {

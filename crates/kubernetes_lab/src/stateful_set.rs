@@ -5,10 +5,10 @@
 //! Clients reach it at the node's address, which a service leads to the pod as long as it is there and ready.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use engine::PodPlan;
-use engine::pods::{DATA, FILES, MEMBER};
+use engine::pods::{FILES, MEMBER};
+use engine::{PodNetwork, PodPlan, Readiness};
 use serde_json::{Value, json};
 
 use crate::pieces::SHELL_IMAGE;
@@ -23,8 +23,9 @@ const CLAIM: &str = "data";
 const FIRST: u32 = 100;
 /// How long a pod that is deleted has to end.
 const GRACE_S: u32 = 5;
-/// Folders of the machine that pods see, and their paths there: on Debian the latter two are links into the first.
-const MACHINE: [(&str, &str); 3] = [("usr", "/usr"), ("lib", "/usr/lib"), ("lib64", "/usr/lib64")];
+/// Folders of the machine that pods see, and their paths there: on Debian the others are links into the first.
+const MACHINE: [(&str, &str); 4] =
+    [("usr", "/usr"), ("lib", "/usr/lib"), ("lib64", "/usr/lib64"), ("bin", "/usr/bin")];
 
 /// A database in pods, one on each of some nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +72,7 @@ impl StatefulSet {
         let volume = |(number, node): (usize, &Member)| Volume {
             name: format!("{}-{}", self.class.name, node.name),
             node: node.name.clone(),
+            folder: self.class.name.clone(),
             gibibytes: 1,
             claim: Some(Claim {
                 namespace: self.namespace.clone(),
@@ -84,14 +86,32 @@ impl StatefulSet {
         }
     }
 
+    /// Where each of its volumes lies, relative to its node's.
+    #[must_use]
+    pub fn volume(&self) -> PathBuf {
+        self.storage_class().volumes.first().map(Volume::path).unwrap_or_default()
+    }
+
     /// All objects, one list. `volume` is where each node finds its volume.
     #[must_use]
     pub fn objects(&self, plan: &PodPlan, volume: &Path) -> Value {
         let mut items =
             vec![json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace } })];
         items.extend(storage::objects_of(&self.storage_class(), volume));
-        items.push(self.files(plan));
+        if !plan.files.is_empty() {
+            items.push(self.files(plan));
+        }
         items.push(self.service(&self.name, &json!({ "app": self.name }), plan, &json!({})));
+        if plan.network == PodNetwork::Own {
+            items.extend(self.ways_to_pods(plan));
+        }
+        items.push(self.stateful_set(plan));
+        json!({ "apiVersion": "v1", "kind": "List", "items": items })
+    }
+
+    /// The services that lead to single pods whose addresses are not their nodes'.
+    fn ways_to_pods(&self, plan: &PodPlan) -> Vec<Value> {
+        let mut items = Vec::new();
         let first = json!({ "clusterIP": StatefulSet::first_address() });
         items.push(self.service(&format!("{}-first", self.name), &of_pod(&self.pod(0)), plan, &first));
         for (number, node) in self.nodes.iter().enumerate() {
@@ -103,8 +123,7 @@ impl StatefulSet {
             let name = format!("{}-{}", self.name, node.name);
             items.push(self.service(&name, &of_pod(&self.pod(number)), plan, &outside));
         }
-        items.push(self.stateful_set(plan));
-        json!({ "apiVersion": "v1", "kind": "List", "items": items })
+        items
     }
 
     fn metadata(&self, name: &str) -> Value {
@@ -156,32 +175,50 @@ impl StatefulSet {
     }
 
     fn pod_spec(&self, plan: &PodPlan) -> Value {
-        let mut folders: Vec<(String, String, String)> = MACHINE
-            .iter()
-            .map(|(name, path)| ((*name).to_owned(), format!("/{name}"), (*path).to_owned()))
-            .collect();
-        if !plan.programs.starts_with("/usr") {
-            let path = plan.programs.display().to_string();
-            folders.push(("programs".to_owned(), path.clone(), path));
+        let mut mounts = vec![json!({ "name": CLAIM, "mountPath": plan.volume })];
+        let mut volumes = Vec::new();
+        if !plan.files.is_empty() {
+            mounts.push(json!({ "name": "files", "mountPath": FILES, "readOnly": true }));
+            volumes.push(json!({ "name": "files", "configMap": { "name": self.name } }));
         }
-        let mut mounts = vec![
-            json!({ "name": CLAIM, "mountPath": DATA }),
-            json!({ "name": "files", "mountPath": FILES, "readOnly": true }),
-        ];
-        let mut volumes = vec![json!({ "name": "files", "configMap": { "name": self.name } })];
-        for (name, inside, path) in &folders {
-            mounts.push(json!({ "name": name, "mountPath": inside, "readOnly": true }));
+        for (number, folder) in shown(plan).into_iter().enumerate() {
+            let Shown { inside, path, is_writable } = folder;
+            let name = format!("shown-{number}");
+            mounts.push(json!({ "name": name, "mountPath": inside, "readOnly": !is_writable }));
             volumes.push(json!({ "name": name, "hostPath": { "path": path, "type": "Directory" } }));
         }
         json!({
             "terminationGracePeriodSeconds": GRACE_S,
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
+            "hostNetwork": plan.network == PodNetwork::Node,
             "securityContext": { "runAsUser": USER, "runAsGroup": USER },
             "containers": [container(&self.container, plan, &mounts)],
             "volumes": volumes,
         })
     }
+}
+
+/// A folder of a node that pods see.
+struct Shown {
+    /// Its path in the pod.
+    inside: PathBuf,
+    path: PathBuf,
+    is_writable: bool,
+}
+
+fn shown(plan: &PodPlan) -> Vec<Shown> {
+    let machine = MACHINE.iter().map(|(name, path)| Shown {
+        inside: Path::new("/").join(name),
+        path: PathBuf::from(path),
+        is_writable: false,
+    });
+    let under_its_path =
+        |path: &PathBuf, is_writable| Shown { inside: path.clone(), path: path.clone(), is_writable };
+    let beside = |path: &&PathBuf| !path.starts_with("/usr");
+    let readable = plan.readable.iter().filter(beside).map(|path| under_its_path(path, false));
+    let writable = plan.writable.iter().map(|path| under_its_path(path, true));
+    machine.chain(readable).chain(writable).collect()
 }
 
 fn of_pod(pod: &str) -> Value {
@@ -200,9 +237,19 @@ fn container(name: &str, plan: &PodPlan, mounts: &[Value]) -> Value {
         "command": ["sh", "-c", plan.script],
         "env": environment,
         "ports": [{ "containerPort": plan.port }],
-        "readinessProbe": { "exec": { "command": plan.ready }, "periodSeconds": 1, "timeoutSeconds": 5 },
+        "readinessProbe": probe(plan),
         "volumeMounts": mounts,
     })
+}
+
+fn probe(plan: &PodPlan) -> Value {
+    let mut probe = match &plan.ready {
+        Readiness::Command(command) => json!({ "exec": { "command": command } }),
+        Readiness::Port => json!({ "tcpSocket": { "port": plan.port } }),
+    };
+    probe["periodSeconds"] = 1.into();
+    probe["timeoutSeconds"] = 5.into();
+    probe
 }
 
 #[cfg(test)]
@@ -222,16 +269,26 @@ mod tests {
         }
     }
 
-    fn items(programs: &str) -> Vec<Value> {
-        let plan = PodPlan {
+    fn plan(programs: &str) -> PodPlan {
+        PodPlan {
             script: "exec server".to_owned(),
             environment: BTreeMap::from([("TZ".to_owned(), "UTC".to_owned())]),
             files: BTreeMap::from([("n1".to_owned(), "a = 1".to_owned())]),
-            ready: vec!["ask".to_owned()],
+            volume: "/data".into(),
+            ready: Readiness::Command(vec!["ask".to_owned()]),
             port: 7000,
-            programs: programs.into(),
-        };
-        set().objects(&plan, Path::new("/v"))["items"].as_array().expect("a list").clone()
+            network: PodNetwork::Own,
+            readable: vec![programs.into()],
+            writable: Vec::new(),
+        }
+    }
+
+    fn items_of(plan: &PodPlan) -> Vec<Value> {
+        set().objects(plan, Path::new("/v"))["items"].as_array().expect("a list").clone()
+    }
+
+    fn items(programs: &str) -> Vec<Value> {
+        items_of(&plan(programs))
     }
 
     fn of_kind<'a>(items: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -246,7 +303,7 @@ mod tests {
         let spec = &volumes[1]["spec"];
         assert_eq!(spec["claimRef"]["name"], "data-store-1");
         assert_eq!(spec["claimRef"]["namespace"], "database");
-        assert_eq!(spec["local"]["path"], "/v/volumes/lab-n2");
+        assert_eq!(spec["local"]["path"], "/v/volumes/lab");
         let set = of_kind(&items, "StatefulSet")[0];
         assert_eq!(set["spec"]["replicas"], 3);
         assert_eq!(set["spec"]["volumeClaimTemplates"][0]["spec"]["storageClassName"], "lab");
@@ -276,7 +333,31 @@ mod tests {
             let paths = spec["containers"][0]["volumeMounts"].as_array().expect("mounts").clone();
             paths.iter().map(|mount| mount["mountPath"].as_str().unwrap_or("").to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(mounts("/usr/lib/store"), ["/data", "/files", "/usr", "/lib", "/lib64"]);
+        assert_eq!(mounts("/usr/lib/store"), ["/data", "/files", "/usr", "/lib", "/lib64", "/bin"]);
         assert_eq!(mounts("/run/node/programs").last().map(String::as_str), Some("/run/node/programs"));
+    }
+
+    #[test]
+    fn a_pod_on_its_node_s_network_has_the_node_s_folders_and_no_service_of_its_own() {
+        let on_nodes = PodPlan {
+            volume: set().volume(),
+            files: BTreeMap::new(),
+            ready: Readiness::Port,
+            network: PodNetwork::Node,
+            writable: vec!["/run/sockets".into()],
+            ..plan("/run/node/programs")
+        };
+        let items = items_of(&on_nodes);
+        assert_eq!(of_kind(&items, "Service").len(), 1, "all pods together");
+        assert!(of_kind(&items, "ConfigMap").is_empty());
+        let spec = &of_kind(&items, "StatefulSet")[0]["spec"]["template"]["spec"];
+        assert_eq!(spec["hostNetwork"], true);
+        let container = &spec["containers"][0];
+        assert_eq!(container["readinessProbe"]["tcpSocket"]["port"], 7000);
+        let mounts = container["volumeMounts"].as_array().expect("mounts");
+        let at = |path: &str| mounts.iter().find(|mount| mount["mountPath"] == path).expect("mounted");
+        assert_eq!(at("volumes/lab")["name"], "data");
+        assert_eq!(at("/run/node/programs")["readOnly"], true);
+        assert_eq!(at("/run/sockets")["readOnly"], false);
     }
 }

@@ -31,6 +31,8 @@ pub struct Volume {
     /// Its name in the whole cluster.
     pub name: String,
     pub node: String,
+    /// The name of its folder, which others on other nodes may have as well.
+    pub folder: String,
     /// What it is said to hold. Nobody holds a pod to it: the node's volume is what is full.
     pub gibibytes: u32,
     /// The claim that it is kept for, where not any of its class may have it.
@@ -45,10 +47,10 @@ pub struct Claim {
 }
 
 impl Volume {
-    /// Where it lies, as the node sees it, whose volume is at `volume`.
+    /// Where it lies, relative to the node's volume.
     #[must_use]
-    pub fn path(&self, volume: &Path) -> PathBuf {
-        volume.join(FOLDER).join(&self.name)
+    pub fn path(&self) -> PathBuf {
+        Path::new(FOLDER).join(&self.folder)
     }
 
     /// Makes its folder, which a later boot finds again.
@@ -59,7 +61,7 @@ impl Volume {
         let on = OnNode { node, programs };
         on.make_folder(&on.volume(FOLDER), "0755")?;
         // Databases refuse a folder that others can read.
-        on.make_folder(&self.path(&node.data_directory()), "0700")
+        on.make_folder(&node.data_directory().join(self.path()), "0700")
     }
 }
 
@@ -91,7 +93,7 @@ fn of_volume(one: &Volume, class: &str, volume: &Path) -> Value {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": class,
             "persistentVolumeReclaimPolicy": "Retain",
-            "local": { "path": one.path(volume) },
+            "local": { "path": volume.join(one.path()) },
             "nodeAffinity": {
                 "required": {
                     "nodeSelectorTerms": [{
@@ -119,6 +121,7 @@ mod tests {
         let volume = |node: &&str| Volume {
             name: format!("{name}-{node}"),
             node: (*node).to_owned(),
+            folder: format!("{name}-{node}"),
             gibibytes: 1,
             claim: None,
         };

@@ -2,7 +2,7 @@
 //!
 //! Owns reading it, writing it back, and these refusals, not the types. Which faults strike such a database is said by each kind of fault.
 
-use capabilities::{Capabilities, engines};
+use capabilities::{Capabilities, NoPods, engines};
 
 use crate::decode::Decoder;
 use crate::language::{KUBERNETES_TIMES, ON, ON_KUBERNETES};
@@ -48,13 +48,13 @@ pub(crate) fn check(on: &Spanned<RunsOn>, beside: &Beside, findings: &mut Findin
     if on.value.kubernetes().is_none() {
         return;
     }
-    if beside.engine.pod_program.is_none() {
+    if let Err(why) = beside.engine.pod_program {
         let names: Vec<&str> =
-            engines().iter().filter(|one| one.pod_program.is_some()).map(|one| one.name).collect();
+            engines().iter().filter(|one| one.pod_program.is_ok()).map(|one| one.name).collect();
         findings.add(
             "no-pods",
             on.at,
-            format!("it is not known what pods of the engine `{}` run", beside.engine.name),
+            in_words(why, beside.engine.name),
             "not in pods",
             format!("remove `on`, or choose an engine that has pods: {}", names.join(", ")),
         );
@@ -76,6 +76,20 @@ pub(crate) fn check(on: &Spanned<RunsOn>, beside: &Beside, findings: &mut Findin
     if beside.nodes > MOST_NODES_OF_A_CLUSTER {
         let message = format!("a cluster in the lab has {MOST_NODES_OF_A_CLUSTER} nodes at most");
         findings.add("too-large", on.at, message, "too many nodes for it", "ask for fewer nodes");
+    }
+}
+
+fn in_words(why: NoPods, engine: &str) -> String {
+    match why {
+        NoPods::Unknown => format!("it is not known what pods of the engine `{engine}` run"),
+        NoPods::SeveralProcesses => {
+            format!("a node of the engine `{engine}` has several processes, and a pod in the lab runs one")
+        }
+        NoPods::AsksWhoLeads => {
+            format!(
+                "a node of the engine `{engine}` has to be told at each start who leads, and pods are not"
+            )
+        }
     }
 }
 

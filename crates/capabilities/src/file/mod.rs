@@ -19,7 +19,7 @@ pub use names::{FOUNDING, LEADING};
 pub use read::read;
 pub use yaml::template::{Scope, Template};
 
-use crate::Isolation;
+use crate::{Isolation, NoPods};
 
 /// Everything that an engine file says of how its database is run. What the database can do stands in
 /// [`crate::Capabilities`].
@@ -272,6 +272,20 @@ pub struct WrittenFile {
     pub content: Template,
     /// Whether the database writes to it as well: then it is left as it is once it is there.
     pub is_kept: bool,
+}
+
+impl EngineFile {
+    /// The program that a pod of it runs, or why no pod can.
+    ///
+    /// # Errors
+    /// Where it is not known what a pod would run.
+    pub fn pod_program(&self) -> Result<&str, NoPods> {
+        match self.processes.as_slice() {
+            [process] if process.uses_list(LEADING) => Err(NoPods::AsksWhoLeads),
+            [process] => Ok(&process.program),
+            _ => Err(NoPods::SeveralProcesses),
+        }
+    }
 }
 
 impl Process {

@@ -191,7 +191,7 @@ impl Reader<'_> {
         let tested = record.get("tested").and_then(|node| self.tested(node));
         let (name, client, claims, paper) = (name?.value, client?, claims?, paper?);
         let understands = client.understands();
-        let file = EngineFile {
+        let file: &'static EngineFile = Box::leak(Box::new(EngineFile {
             source: source.to_owned(),
             text: self.text.to_owned(),
             name: name.clone(),
@@ -213,7 +213,7 @@ impl Reader<'_> {
             has_links,
             memory_bytes,
             tested: tested?,
-        };
+        }));
         Some(Capabilities {
             name: kept(name),
             summary: kept(summary?.value),
@@ -229,10 +229,10 @@ impl Reader<'_> {
             keeps_real_time_order: claims.in_real_time,
             reads_from_replicas: claims.replica_reads && client.protocol.has_readable_standbys(),
             answers_for_itself: claims.replica_reads,
-            pod_program: None,
+            pod_program: file.pod_program(),
             settings: settings?,
             session_limit: None,
-            file: Some(Box::leak(Box::new(file))),
+            file: Some(file),
         })
     }
 

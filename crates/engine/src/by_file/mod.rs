@@ -12,6 +12,7 @@ mod killed;
 mod mongo;
 mod mysql;
 mod places;
+mod pods;
 mod redis;
 mod scope;
 
@@ -37,6 +38,7 @@ use crate::{
 };
 
 pub(crate) use find::{describe, find, install_into};
+pub(crate) use pods::FileInPods;
 
 /// More lines than the usage has that a program may print.
 const USAGE_LINES: usize = 60;
@@ -143,6 +145,11 @@ impl ByFile {
 
     /// Starts one of the node's processes, by its number.
     fn launch(&self, node: &dyn Node, number: usize, start: Start) -> Result<(), EngineError> {
+        self.processes[number].start(node, &self.prepared(node, number, start)?)
+    }
+
+    /// Does what comes before a start of one of the node's processes; what starts it.
+    fn prepared(&self, node: &dyn Node, number: usize, start: Start) -> Result<Command, EngineError> {
         let process = &self.file.processes[number];
         let mut scope = self.scope(node)?;
         if process.uses_list(LEADING) {
@@ -175,7 +182,7 @@ impl ByFile {
                 to_its_end(node, &command(&preparation.program, &preparation.arguments))?;
             }
         }
-        self.processes[number].start(node, &command(&process.program, &process.arguments))
+        Ok(command(&process.program, &process.arguments))
     }
 
     fn ask(

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,12 @@ use super::admin::ask_once;
 use super::bootstrap::{EMPTY_WRITE, Steps, leader_and_standbys};
 use super::configuration::{self, DATABASE, HOST_BASED_AUTHENTICATION, USER};
 use super::{AdminQuery, CONFIGURATION_FILE, Postgres, killed};
-use crate::pods::{DATA, FILES, InPods, PodPlan};
+use crate::pods::{FILES, InPods, PodNetwork, PodPlan, Readiness};
 use crate::postgres::admin::Rows;
-use crate::{Cluster, EngineError, Killed, Node};
+use crate::{Cluster, Engine, EngineError, Killed, Node, Roles};
 
+/// The folder in which a pod finds its volume.
+const DATA: &str = "/data";
 /// Its access rules, beside the configurations of the members.
 const ACCESS: &str = "pg_hba.conf";
 /// What the name of a standby's file ends with that says how it reaches the leader.
@@ -71,7 +74,11 @@ impl AdminQuery for TcpAdmin {
 }
 
 impl InPods for Postgres {
-    fn pod_plan(&self, nodes: &[Arc<dyn Node>], first: IpAddr) -> Result<PodPlan, EngineError> {
+    fn engine(&self) -> &dyn Engine {
+        self
+    }
+
+    fn pod_plan(&self, nodes: &[Arc<dyn Node>], first: IpAddr, _: &Path) -> Result<PodPlan, EngineError> {
         let (leader, standbys) = leader_and_standbys(nodes)?;
         self.enrol(leader, standbys)?;
         let port = self.configuration.port;
@@ -96,10 +103,20 @@ impl InPods for Postgres {
             .replace("LEADER", LEADER)
             .replace("USER", USER);
         let environment = Self::environment(installation);
-        Ok(PodPlan { script, environment, files, ready, port, programs: installation.root.clone() })
+        Ok(PodPlan {
+            script,
+            environment,
+            files,
+            volume: DATA.into(),
+            ready: Readiness::Command(ready),
+            port,
+            network: PodNetwork::Own,
+            readable: vec![installation.root.clone()],
+            writable: Vec::new(),
+        })
     }
 
-    fn await_formed(&self, nodes: &[Arc<dyn Node>], patience: Duration) -> Result<Cluster, EngineError> {
+    fn form(&self, nodes: &[Arc<dyn Node>], patience: Duration) -> Result<Cluster, EngineError> {
         let (leader, standbys) = leader_and_standbys(nodes)?;
         let mut steps = Steps::new();
         let deadline = Instant::now() + patience;
@@ -131,12 +148,12 @@ impl InPods for Postgres {
         self.takes_writes(node, patience).map(drop)
     }
 
-    fn killed_words(&self) -> &'static str {
-        killed::TERMINATED
+    fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
+        Engine::leader(self, nodes)
     }
 
-    fn killed_in(&self, lines: &str) -> Vec<Killed> {
-        killed::in_log(lines)
+    fn killed(&self, lines_with: &dyn Fn(&str) -> Vec<String>) -> Vec<Killed> {
+        killed::in_log(&lines_with(killed::TERMINATED).join("\n"))
     }
 }
 

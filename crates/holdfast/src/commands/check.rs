@@ -117,6 +117,9 @@ fn say_what_runs_in_pods(scenario: &Scenario) {
     printed!(
         "  in pods of Kubernetes {version}, one on each node, on a volume of that node; the pod does not leave it"
     );
+    if scenario.database.engine.file.is_some() {
+        printed!("  each pod has its node's network and address");
+    }
     printed!("  a silent node: {}", timing.in_words());
     printed!("  its control plane is on a machine beside the site, which no fault strikes");
     if !nix::unistd::geteuid().is_root() {

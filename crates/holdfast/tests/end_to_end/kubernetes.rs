@@ -205,3 +205,25 @@ fn volumes_of_several_copies_are_storage_classes_of_the_cluster() {
     finished.ends_with(0);
     before.nothing_is_left(&[]);
 }
+
+#[test]
+#[ignore = "second tier: Kubernetes clusters in labs, four minutes; only where its programs have been built"]
+fn databases_by_a_file_run_in_pods_and_lose_nothing_to_a_power_off_and_a_kill() {
+    let (off, kill) =
+        ("{power-off: {host: dc1/a/h1}, at: 1s, for: 20s}", "{process: {of: n2, how: kill}, at: 33s}");
+    let faults = format!("schedule.2.faults=[{off}, {kill}]");
+    for engine in ["etcd", "galera"] {
+        let chosen = format!("database.engine={engine}");
+        let more = ["--set", &chosen, "--set", &faults];
+        let Some(result) = ran("databases_by_a_file", 0, &[&[SCENARIO], &SHORTER[..], &more[..]].concat())
+        else {
+            return;
+        };
+        for fault in result["faults"].as_array().expect("faults") {
+            assert_eq!(fault["receipt"]["verdict"], "pass", "{engine}: {fault:#}");
+        }
+        assert_eq!(check(&result, "ledger")["verdict"], "pass", "{engine}: {result:#}");
+        let pod = format!("{engine}-0");
+        assert!(phase_s(&result, "pod-deleted", &pod) < phase_s(&result, "pod-ready", &pod), "{engine}");
+    }
+}

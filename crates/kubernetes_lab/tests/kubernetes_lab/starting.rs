@@ -99,7 +99,8 @@ fn a_nodes_files_are_written_after_the_folder_that_some_are_in() {
 #[test]
 fn a_command_that_fails_is_told_with_its_words() {
     let node = NotingNode::new("n1").answering("install -d", 1, "no room\n");
-    let volume = Volume { name: "a".to_owned(), node: "n1".to_owned(), gibibytes: 1, claim: None };
+    let [name, node_name, folder] = ["a", "n1", "f"].map(str::to_owned);
+    let volume = Volume { name, node: node_name, folder, gibibytes: 1, claim: None };
     let error = volume.make(&node, &Programs::at("/p")).expect_err("no room").to_string();
     let told = "install -d -m 0755 -o 1000 -g 1000 /v/volumes on n1 ended with exit code 1: no room";
     assert_eq!(error, told);

@@ -271,7 +271,7 @@ impl Document {
             refuse(self.how_at, why, "write `how: kill` without `restart`, or `how: stop`");
             return None;
         }
-        let program = engine.pod_program?;
+        let program = engine.pod_program.ok()?;
         match only.filter(|only| only.value != program) {
             None => Some(OneProgram { name: program.to_owned(), program: program.to_owned() }),
             Some(other) => {

@@ -1,0 +1,265 @@
+//! A database by a file in pods: the one process that each of its nodes has, in a container on its node's own network and volume.
+//!
+//! Owns how a pod looks to the engine, which writes its files and says what its process is told as on any node: a pod's container
+//! waits for that, and finds it again whenever its cluster starts it. When that is, is the cluster's business alone.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{ByFile, Start, killed};
+use crate::pods::{InPods, PodNetwork, PodPlan, Readiness};
+use crate::process::{GLANCE, LOG_LINES};
+use crate::{
+    Cluster, Command, Engine, EngineError, Finished, Killed, Node, NodeError, ProcessId, Roles, Signal,
+};
+
+/// Made by a container on its volume once it runs.
+const THERE: &str = "container.there";
+/// What it becomes, once that is there.
+const START: &str = "container.start";
+/// The machine's settings, which some programs look for: Java's are links to there.
+const MACHINE_SETTINGS: &str = "/etc";
+/// The ordinary user of a lab's nodes, whose the volumes and the processes in pods are.
+const USER: &str = "1000";
+/// Where a node has what its containers say.
+const POD_LOGS: &str = "/var/log/pods";
+
+/// An engine by a file whose processes run in pods.
+pub(crate) struct FileInPods {
+    engine: ByFile,
+    pods: Mutex<Vec<Arc<Pod>>>,
+}
+
+impl FileInPods {
+    pub(crate) fn new(engine: ByFile) -> FileInPods {
+        FileInPods { engine, pods: Mutex::default() }
+    }
+
+    fn pods(&self) -> MutexGuard<'_, Vec<Arc<Pod>>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pod(&self, node: &dyn Node) -> Result<Arc<Pod>, EngineError> {
+        let pod = self.pods().iter().find(|pod| pod.name() == node.name()).cloned();
+        pod.ok_or_else(|| EngineError::Stranger { node: node.name().to_owned() })
+    }
+}
+
+impl InPods for FileInPods {
+    fn engine(&self) -> &dyn Engine {
+        &self.engine
+    }
+
+    fn pod_plan(&self, nodes: &[Arc<dyn Node>], _: IpAddr, volume: &Path) -> Result<PodPlan, EngineError> {
+        let pod = |node: &Arc<dyn Node>| Arc::new(Pod { node: node.clone(), folder: volume.to_owned() });
+        let pods: Vec<Arc<Pod>> = nodes.iter().map(pod).collect();
+        let first =
+            pods.first().ok_or_else(|| EngineError::NoCandidate { reasons: "no nodes".to_owned() })?;
+        let (folder, sockets) = (first.data_directory(), first.socket_directory());
+        let [there, start] = [THERE, START].map(|name| word(&folder.join(name).display().to_string()));
+        let script = format!(": >{there}; until [ -s {start} ]; do sleep 0.1; done; exec sh {start}");
+        *self.pods() = pods;
+        let installation = self.engine.releases.first();
+        let around = installation.programs.values().filter_map(|program| program.parent());
+        let around: Vec<&Path> = around.filter(|folder| !folder.starts_with(&installation.root)).collect();
+        let mut readable = vec![PathBuf::from(MACHINE_SETTINGS), installation.root.clone()];
+        readable.extend(around.into_iter().map(Path::to_owned));
+        Ok(PodPlan {
+            script,
+            environment: BTreeMap::new(),
+            files: BTreeMap::new(),
+            volume: folder,
+            ready: Readiness::Port,
+            port: self.engine.configuration.port,
+            network: PodNetwork::Node,
+            readable,
+            writable: vec![sockets],
+        })
+    }
+
+    fn form(&self, nodes: &[Arc<dyn Node>], patience: Duration) -> Result<Cluster, EngineError> {
+        let deadline = Instant::now() + patience;
+        let pods = nodes.iter().map(|node| self.pod(node.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        for pod in &pods {
+            while !pod.exists(Path::new(THERE)).unwrap_or(false) {
+                if Instant::now() >= deadline {
+                    let (node, what) = (pod.name().to_owned(), "its pod has not started".to_owned());
+                    let log = pod.log_tail("", LOG_LINES);
+                    return Err(EngineError::NotReady { node, what, waited: patience, log });
+                }
+                std::thread::sleep(GLANCE);
+            }
+        }
+        let as_nodes: Vec<Arc<dyn Node>> = pods.iter().map(|pod| pod.clone() as Arc<dyn Node>).collect();
+        let cluster = self.engine.bootstrap(&as_nodes)?;
+        // The cluster is made: a container that starts from now on starts as a node does that comes back.
+        for pod in &pods {
+            pod.tell(&self.engine.prepared(pod.as_ref(), 0, Start::Again)?)?;
+        }
+        Ok(cluster)
+    }
+
+    fn answers(&self, node: &dyn Node, patience: Duration) -> Result<(), EngineError> {
+        self.engine.answers(self.pod(node)?.as_ref(), &self.engine.main_process().ready, patience)
+    }
+
+    fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles {
+        let pod = |node: &Arc<dyn Node>| match self.pod(node.as_ref()) {
+            Ok(pod) => pod as Arc<dyn Node>,
+            // It is asked itself, and told of as a stranger.
+            Err(_) => node.clone(),
+        };
+        self.engine.leader(&nodes.iter().map(pod).collect::<Vec<_>>())
+    }
+
+    fn killed(&self, lines_with: &dyn Fn(&str) -> Vec<String>) -> Vec<Killed> {
+        killed::in_log_of(self.engine.main_process(), |_, mark| lines_with(mark))
+    }
+}
+
+/// A pod as the engine's node: its volume is a folder of its node's, its process is what its container becomes.
+struct Pod {
+    node: Arc<dyn Node>,
+    /// The folder, relative to the node's volume.
+    folder: PathBuf,
+}
+
+impl Pod {
+    /// Says what its container becomes now, where it waits, and at each start to come.
+    fn tell(&self, command: &Command) -> Result<(), NodeError> {
+        let written = self.write_file(Path::new(START), &script_of(command, &self.data_directory()));
+        written.map_err(|source| NodeError::Io {
+            node: self.name().to_owned(),
+            what: format!("write {START}"),
+            source,
+        })
+    }
+}
+
+impl Node for Pod {
+    fn name(&self) -> &str {
+        self.node.name()
+    }
+
+    fn address(&self) -> IpAddr {
+        self.node.address()
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        self.node.addresses()
+    }
+
+    /// A pod outlives its node's boots.
+    fn boot(&self) -> u64 {
+        1
+    }
+
+    fn data_directory(&self) -> PathBuf {
+        self.node.data_directory().join(&self.folder)
+    }
+
+    fn socket_directory(&self) -> PathBuf {
+        self.node.socket_directory()
+    }
+
+    fn socket_directory_outside(&self) -> PathBuf {
+        self.node.socket_directory_outside()
+    }
+
+    fn write_file(&self, path_in_volume: &Path, content: &str) -> io::Result<()> {
+        self.node.write_file(&self.folder.join(path_in_volume), content)
+    }
+
+    fn read_file(&self, path_in_volume: &Path) -> io::Result<String> {
+        self.node.read_file(&self.folder.join(path_in_volume))
+    }
+
+    fn remove_file(&self, path_in_volume: &Path) -> io::Result<()> {
+        self.node.remove_file(&self.folder.join(path_in_volume))
+    }
+
+    fn exists(&self, path_in_volume: &Path) -> io::Result<bool> {
+        self.node.exists(&self.folder.join(path_in_volume))
+    }
+
+    fn connect(&self, port: u16, patience: Duration) -> io::Result<TcpStream> {
+        self.node.connect(port, patience)
+    }
+
+    /// On the node, beside the pod: as the pod's user, in its volume.
+    fn run(&self, command: &Command) -> Result<Finished, NodeError> {
+        let as_user = ["--reuid", USER, "--regid", USER, "--clear-groups", "--", "/bin/sh", "-c"];
+        let mut arguments: Vec<String> = as_user.map(str::to_owned).to_vec();
+        arguments.push(script_of(command, &self.data_directory()));
+        let program = PathBuf::from("/usr/bin/setpriv");
+        self.node.run(&Command { program, arguments, environment: BTreeMap::new() })
+    }
+
+    fn spawn(&self, command: &Command, _: &str) -> Result<ProcessId, NodeError> {
+        self.tell(command).map(|()| ProcessId(1))
+    }
+
+    /// Its cluster alone ends a pod's process.
+    fn signal(&self, _: ProcessId, _: Signal) -> Result<(), NodeError> {
+        let source = io::ErrorKind::Unsupported.into();
+        Err(NodeError::Io { node: self.name().to_owned(), what: "signal a pod's process".to_owned(), source })
+    }
+
+    /// A container whose process ends is started again: whether the database is there, its answers say.
+    fn is_running(&self, _: ProcessId) -> bool {
+        true
+    }
+
+    fn log_tail(&self, _: &str, lines: usize) -> String {
+        let tail = format!("exec tail -q -n {lines} {POD_LOGS}/*/*/*.log");
+        let (program, arguments) = (PathBuf::from("/bin/sh"), vec!["-c".to_owned(), tail]);
+        let tail = self.node.run(&Command { program, arguments, environment: BTreeMap::new() });
+        tail.map(|finished| finished.stdout).unwrap_or_default()
+    }
+}
+
+/// A script for `sh` that becomes this command, with this environment and no other.
+fn script_of(command: &Command, folder: &Path) -> String {
+    let variables = command.environment.iter().map(|(name, value)| format!("{name}={value}"));
+    let program = [command.program.display().to_string()];
+    let words = variables.chain(program).chain(command.arguments.iter().cloned());
+    let words: Vec<String> = words.map(|one| word(&one)).collect();
+    format!("cd {} && exec /usr/bin/env -i {}\n", word(&folder.display().to_string()), words.join(" "))
+}
+
+/// A word that a shell reads as itself.
+fn word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_comes_out_of_the_shell_as_it_went_in() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = "it's $HOME, `id`\nand \"more\" \\ *";
+        let command = Command {
+            program: PathBuf::from("/bin/sh"),
+            arguments: ["-c", "printf '%s|%s|' \"$1\" \"$KEPT\"; pwd; env | wc -l", "sh", said]
+                .map(str::to_owned)
+                .to_vec(),
+            environment: BTreeMap::from([("KEPT".to_owned(), "a 'b' c".to_owned())]),
+        };
+        let script = script_of(&command, folder.path());
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", &script])
+            .env("LEAKED", "1")
+            .output()
+            .expect("a shell");
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        // The shell itself adds where it is.
+        let expected = format!("{said}|a 'b' c|{}\n2\n", folder.path().display());
+        assert_eq!(told, expected, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
