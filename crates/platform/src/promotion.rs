@@ -6,7 +6,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::Node;
+use engine::{EngineError, Node};
 use history::{EventKind, NodeId, PlatformAction};
 
 use crate::platform::{Platform, Promotions, RETRY};
@@ -68,7 +68,7 @@ impl Platform {
             let standbys = self.datacentre.vms_on().into_iter().filter(|vm| *vm != lost).collect();
             let standbys = self.nearest_first(lost, standbys);
             let candidates: Vec<Arc<dyn Node>> = standbys.iter().map(|(vm, _)| self.node(*vm)).collect();
-            *turn = Promotions::Begun;
+            let before = std::mem::replace(&mut *turn, Promotions::Begun);
             match self.engine.promote(&candidates) {
                 Ok(promotion) => {
                     *turn = Promotions::None;
@@ -100,6 +100,9 @@ impl Platform {
                     return;
                 }
                 Err(error) => {
+                    if matches!(error, EngineError::NoCandidate { .. }) {
+                        *turn = before;
+                    }
                     self.trouble("promote a standby", &error.to_string());
                     drop(turn);
                     if !self.pause(RETRY) {
