@@ -69,6 +69,8 @@ pub enum NoPods {
     SeveralProcesses,
     /// Each start of a node has to know who leads, which no cluster tells a pod.
     AsksWhoLeads,
+    /// Something is asked of a node whenever it has become ready, and nobody does when a cluster has started its pod.
+    AskedOnceReady,
 }
 
 /// How far a node's clock may be off before a database notices.

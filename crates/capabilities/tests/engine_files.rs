@@ -6,6 +6,7 @@ mod refusals;
 
 use std::path::{Path, PathBuf};
 
+use capabilities::NoPods;
 use capabilities::file::{self, ImageName, ImageSource, Speaks, SqlDialect, Way};
 
 fn folder() -> PathBuf {
@@ -82,4 +83,21 @@ fn an_image_is_a_name_with_a_tag_or_a_digest_or_a_file_beside_the_engine_file() 
     };
     let name = ImageSource::Registry(name);
     assert_eq!(ways("localhost:5000/team/my-server:2.1"), [Way::Image { source: name, megabytes: Some(7) }]);
+}
+
+#[test]
+fn a_pod_can_run_the_one_process_of_a_node_that_neither_asks_nor_is_asked_anything_at_its_start() {
+    let of = |name: &str| capabilities::named(name).expect("it ships").pod_program;
+    assert_eq!((of("etcd"), of("galera"), of("postgres")), (Ok("etcd"), Ok("mariadbd"), Ok("postgres")));
+    assert_eq!((of("redis"), of("control")), (Err(NoPods::SeveralProcesses), Err(NoPods::Unknown)));
+    let etcd = std::fs::read_to_string(folder().join("etcd.yaml")).expect("the file");
+    let changed = |from: &str, to: &str| {
+        assert!(etcd.contains(from));
+        let read = file::read("changed", &etcd.replacen(from, to, 1));
+        read.unwrap_or_else(|rejection| panic!("{:?}", rejection.problems())).pod_program
+    };
+    let told = "      - \"{leading: '--follow={address}'}\"\n      - \"--logger=zap\"";
+    assert_eq!(changed("      - \"--logger=zap\"", told), Err(NoPods::AsksWhoLeads));
+    let asked = "once-ready:\n  - http: { get: /health, port: client }\nbootstrap:";
+    assert_eq!(changed("bootstrap:", asked), Err(NoPods::AskedOnceReady));
 }

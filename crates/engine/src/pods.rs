@@ -13,6 +13,8 @@ use crate::{Cluster, Engine, EngineError, Killed, Node, Roles};
 
 /// The folder in which a pod finds its files.
 pub const FILES: &str = "/files";
+/// Where a node has what its containers say.
+pub const LOGS: &str = "/var/log/pods";
 /// The variable that has the name of the pod's node: `n1`.
 pub const MEMBER: &str = "MEMBER";
 

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use engine::Node;
+use engine::{Node, pods};
 
 use crate::control_plane::{self, CONTROLLERS_PORT, SCHEDULER_PORT, STORE_PORT};
 use crate::file_names::{on_control, on_worker};
@@ -39,8 +39,6 @@ const WHOLE_ARCHIVE: &str = "60s";
 /// Where what runs pods keeps its images apart from those of others.
 const NAMESPACE: &str = "k8s.io";
 
-/// Where a node has what the containers of its pods say.
-const POD_LOGS: &str = "/var/log/pods";
 /// The machine's, which opens TCP connections. The `wget` of Debian's static busybox dies of SIGSEGV when it looks up a host.
 const BASH: &str = "/usr/bin/bash";
 
@@ -219,7 +217,7 @@ impl Cluster {
 
     /// The lines with these words of the logs of a node's pods. Those of a pod that is gone are gone too.
     pub(crate) fn lines_of_pods(&self, node: &dyn Node, words: &str) -> Result<String, StartError> {
-        let arguments = ["--recursive", "--no-filename", "--fixed-strings", "--", words, POD_LOGS];
+        let arguments = ["--recursive", "--no-filename", "--fixed-strings", "--", words, pods::LOGS];
         Ok(self.on(node).finished(Path::new("/usr/bin/grep"), &arguments)?.stdout)
     }
 

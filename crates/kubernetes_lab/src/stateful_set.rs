@@ -2,7 +2,7 @@
 //! pods run.
 //!
 //! Owns the objects' forms. The pod with the number of a node is the node's own: its claim is bound to that node's volume beforehand.
-//! Clients reach it at the node's address, which a service leads to the pod as long as it is there and ready.
+//! Clients reach it at the node's address, which is the pod's own, or which a service leads to the pod as long as it is there and ready.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,9 @@ const FIRST: u32 = 100;
 /// How long a pod that is deleted has to end.
 const GRACE_S: u32 = 5;
 /// Folders of the machine that pods see, and their paths there: on Debian the others are links into the first.
-const MACHINE: [(&str, &str); 4] =
-    [("usr", "/usr"), ("lib", "/usr/lib"), ("lib64", "/usr/lib64"), ("bin", "/usr/bin")];
+const MACHINE: [(&str, &str); 3] = [("usr", "/usr"), ("lib", "/usr/lib"), ("lib64", "/usr/lib64")];
+/// The same of its shells, for databases whose own scripts name one: in place of the image's.
+const SHELLS: (&str, &str) = ("bin", "/usr/bin");
 
 /// A database in pods, one on each of some nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,7 +209,8 @@ struct Shown {
 }
 
 fn shown(plan: &PodPlan) -> Vec<Shown> {
-    let machine = MACHINE.iter().map(|(name, path)| Shown {
+    let shells = (plan.network == PodNetwork::Node).then_some(&SHELLS);
+    let machine = MACHINE.iter().chain(shells).map(|(name, path)| Shown {
         inside: Path::new("/").join(name),
         path: PathBuf::from(path),
         is_writable: false,
@@ -333,7 +335,7 @@ mod tests {
             let paths = spec["containers"][0]["volumeMounts"].as_array().expect("mounts").clone();
             paths.iter().map(|mount| mount["mountPath"].as_str().unwrap_or("").to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(mounts("/usr/lib/store"), ["/data", "/files", "/usr", "/lib", "/lib64", "/bin"]);
+        assert_eq!(mounts("/usr/lib/store"), ["/data", "/files", "/usr", "/lib", "/lib64"]);
         assert_eq!(mounts("/run/node/programs").last().map(String::as_str), Some("/run/node/programs"));
     }
 

@@ -85,6 +85,11 @@ fn in_words(why: NoPods, engine: &str) -> String {
         NoPods::SeveralProcesses => {
             format!("a node of the engine `{engine}` has several processes, and a pod in the lab runs one")
         }
+        NoPods::AskedOnceReady => {
+            format!(
+                "a node of the engine `{engine}` is asked something whenever it is ready (`once-ready`), and pods are not"
+            )
+        }
         NoPods::AsksWhoLeads => {
             format!(
                 "a node of the engine `{engine}` has to be told at each start who leads, and pods are not"

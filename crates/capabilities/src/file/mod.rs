@@ -282,6 +282,7 @@ impl EngineFile {
     pub fn pod_program(&self) -> Result<&str, NoPods> {
         match self.processes.as_slice() {
             [process] if process.uses_list(LEADING) => Err(NoPods::AsksWhoLeads),
+            [_] if !self.once_ready.is_empty() => Err(NoPods::AskedOnceReady),
             [process] => Ok(&process.program),
             _ => Err(NoPods::SeveralProcesses),
         }

@@ -3,15 +3,15 @@
 //! Owns how a pod looks to the engine, which writes its files and says what its process is told as on any node: a pod's container
 //! waits for that, and finds it again whenever its cluster starts it. When that is, is the cluster's business alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{ByFile, Start, killed};
-use crate::pods::{InPods, PodNetwork, PodPlan, Readiness};
+use super::{ByFile, Start, killed, to_its_end};
+use crate::pods::{InPods, LOGS, PodNetwork, PodPlan, Readiness};
 use crate::process::{GLANCE, LOG_LINES};
 use crate::{
     Cluster, Command, Engine, EngineError, Finished, Killed, Node, NodeError, ProcessId, Roles, Signal,
@@ -25,8 +25,10 @@ const START: &str = "container.start";
 const MACHINE_SETTINGS: &str = "/etc";
 /// The ordinary user of a lab's nodes, whose the volumes and the processes in pods are.
 const USER: &str = "1000";
-/// Where a node has what its containers say.
-const POD_LOGS: &str = "/var/log/pods";
+/// The folder in the volume that is the database's alone: it finds it empty.
+const DATABASE: &str = "database";
+/// How often a pod's log is looked at for a setting that was turned down.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// An engine by a file whose processes run in pods.
 pub(crate) struct FileInPods {
@@ -55,19 +57,20 @@ impl InPods for FileInPods {
     }
 
     fn pod_plan(&self, nodes: &[Arc<dyn Node>], _: IpAddr, volume: &Path) -> Result<PodPlan, EngineError> {
-        let pod = |node: &Arc<dyn Node>| Arc::new(Pod { node: node.clone(), folder: volume.to_owned() });
+        let turns_down = &self.engine.main_process().turns_down;
+        let pod = |node: &Arc<dyn Node>| Arc::new(Pod::new(node.clone(), volume, turns_down));
         let pods: Vec<Arc<Pod>> = nodes.iter().map(pod).collect();
         let first =
             pods.first().ok_or_else(|| EngineError::NoCandidate { reasons: "no nodes".to_owned() })?;
-        let (folder, sockets) = (first.data_directory(), first.socket_directory());
+        let (folder, sockets) = (first.volume(), first.socket_directory());
         let [there, start] = [THERE, START].map(|name| word(&folder.join(name).display().to_string()));
         let script = format!(": >{there}; until [ -s {start} ]; do sleep 0.1; done; exec sh {start}");
         *self.pods() = pods;
         let installation = self.engine.releases.first();
         let around = installation.programs.values().filter_map(|program| program.parent());
-        let around: Vec<&Path> = around.filter(|folder| !folder.starts_with(&installation.root)).collect();
-        let mut readable = vec![PathBuf::from(MACHINE_SETTINGS), installation.root.clone()];
-        readable.extend(around.into_iter().map(Path::to_owned));
+        let around = around.filter(|folder| !folder.starts_with(&installation.root)).map(Path::to_owned);
+        let readable: BTreeSet<PathBuf> =
+            around.chain([MACHINE_SETTINGS.into(), installation.root.clone()]).collect();
         Ok(PodPlan {
             script,
             environment: BTreeMap::new(),
@@ -76,7 +79,7 @@ impl InPods for FileInPods {
             ready: Readiness::Port,
             port: self.engine.configuration.port,
             network: PodNetwork::Node,
-            readable,
+            readable: readable.into_iter().collect(),
             writable: vec![sockets],
         })
     }
@@ -85,7 +88,8 @@ impl InPods for FileInPods {
         let deadline = Instant::now() + patience;
         let pods = nodes.iter().map(|node| self.pod(node.as_ref())).collect::<Result<Vec<_>, _>>()?;
         for pod in &pods {
-            while !pod.exists(Path::new(THERE)).unwrap_or(false) {
+            pod.make_folder()?;
+            while !pod.is_there() {
                 if Instant::now() >= deadline {
                     let (node, what) = (pod.name().to_owned(), "its pod has not started".to_owned());
                     let log = pod.log_tail("", LOG_LINES);
@@ -121,17 +125,62 @@ impl InPods for FileInPods {
     }
 }
 
-/// A pod as the engine's node: its volume is a folder of its node's, its process is what its container becomes.
+/// A pod as the engine's node: its volume is a folder in that of the claim, its process is what its container becomes.
 struct Pod {
     node: Arc<dyn Node>,
-    /// The folder, relative to the node's volume.
-    folder: PathBuf,
+    /// The pod's volume, a folder relative to the node's volume.
+    volume: PathBuf,
+    /// What stands in its log where it turned down a setting.
+    turns_down: Vec<String>,
+    /// When its log was looked at last, and whether it had.
+    looked: Mutex<(Option<Instant>, bool)>,
 }
 
 impl Pod {
+    fn new(node: Arc<dyn Node>, volume: &Path, turns_down: &[String]) -> Pod {
+        Pod { node, volume: volume.to_owned(), turns_down: turns_down.to_owned(), looked: Mutex::default() }
+    }
+
+    /// The pod's volume, as the node and the pod see it.
+    fn volume(&self) -> PathBuf {
+        self.node.data_directory().join(&self.volume)
+    }
+
+    /// A path in the database's folder, relative to the node's volume.
+    fn path(&self, path_in_volume: &Path) -> PathBuf {
+        self.volume.join(DATABASE).join(path_in_volume)
+    }
+
+    /// Makes the database's folder, which a later boot finds again.
+    fn make_folder(&self) -> Result<(), EngineError> {
+        let (volume, database) = (self.volume(), self.data_directory());
+        let [volume, database] = [volume, database].map(|folder| word(&folder.display().to_string()));
+        let make = format!("install -d -m 0700 -o {USER} -g {USER} {database} && sync {database} {volume}");
+        to_its_end(self.node.as_ref(), &shell(make))
+    }
+
+    /// Whether its container runs, or has run.
+    fn is_there(&self) -> bool {
+        self.node.exists(&self.volume.join(THERE)).unwrap_or(false)
+    }
+
+    /// Whether its log says that it turned down a setting.
+    fn turned_down(&self) -> bool {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.0.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
+            let has = |text: &String| {
+                let look = shell(format!("exec grep -rqF -- {} {LOGS}", word(text)));
+                self.node.run(&look).is_ok_and(|finished| finished.status.success())
+            };
+            *looked = (Some(Instant::now()), self.turns_down.iter().any(has));
+        }
+        looked.1
+    }
+
     /// Says what its container becomes now, where it waits, and at each start to come.
     fn tell(&self, command: &Command) -> Result<(), NodeError> {
-        let written = self.write_file(Path::new(START), &script_of(command, &self.data_directory()));
+        let script = script_of(command, &self.data_directory());
+        let written = self.node.write_file(&self.volume.join(START), &script);
         written.map_err(|source| NodeError::Io {
             node: self.name().to_owned(),
             what: format!("write {START}"),
@@ -159,7 +208,7 @@ impl Node for Pod {
     }
 
     fn data_directory(&self) -> PathBuf {
-        self.node.data_directory().join(&self.folder)
+        self.volume().join(DATABASE)
     }
 
     fn socket_directory(&self) -> PathBuf {
@@ -171,19 +220,19 @@ impl Node for Pod {
     }
 
     fn write_file(&self, path_in_volume: &Path, content: &str) -> io::Result<()> {
-        self.node.write_file(&self.folder.join(path_in_volume), content)
+        self.node.write_file(&self.path(path_in_volume), content)
     }
 
     fn read_file(&self, path_in_volume: &Path) -> io::Result<String> {
-        self.node.read_file(&self.folder.join(path_in_volume))
+        self.node.read_file(&self.path(path_in_volume))
     }
 
     fn remove_file(&self, path_in_volume: &Path) -> io::Result<()> {
-        self.node.remove_file(&self.folder.join(path_in_volume))
+        self.node.remove_file(&self.path(path_in_volume))
     }
 
     fn exists(&self, path_in_volume: &Path) -> io::Result<bool> {
-        self.node.exists(&self.folder.join(path_in_volume))
+        self.node.exists(&self.path(path_in_volume))
     }
 
     fn connect(&self, port: u16, patience: Duration) -> io::Result<TcpStream> {
@@ -209,17 +258,22 @@ impl Node for Pod {
         Err(NodeError::Io { node: self.name().to_owned(), what: "signal a pod's process".to_owned(), source })
     }
 
-    /// A container whose process ends is started again: whether the database is there, its answers say.
+    /// A container whose process ends is started again: whether the database is there, its answers say. One that turned down a
+    /// setting will do so for ever.
     fn is_running(&self, _: ProcessId) -> bool {
-        true
+        !self.turned_down()
     }
 
     fn log_tail(&self, _: &str, lines: usize) -> String {
-        let tail = format!("exec tail -q -n {lines} {POD_LOGS}/*/*/*.log");
-        let (program, arguments) = (PathBuf::from("/bin/sh"), vec!["-c".to_owned(), tail]);
-        let tail = self.node.run(&Command { program, arguments, environment: BTreeMap::new() });
+        let tail = self.node.run(&shell(format!("exec tail -q -n {lines} {LOGS}/*/*/*.log")));
         tail.map(|finished| finished.stdout).unwrap_or_default()
     }
+}
+
+/// A command that a node's shell reads.
+fn shell(line: String) -> Command {
+    let arguments = vec!["-c".to_owned(), line];
+    Command { program: PathBuf::from("/bin/sh"), arguments, environment: BTreeMap::new() }
 }
 
 /// A script for `sh` that becomes this command, with this environment and no other.
