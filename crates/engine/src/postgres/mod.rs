@@ -62,6 +62,8 @@ struct State {
     members: BTreeMap<String, IpAddr>,
     /// Who leads, as far as we made it so.
     leader: Option<String>,
+    /// Whom an attempt has chosen to lead that did not come to its end: whether it leads is not known.
+    half_promoted: Option<String>,
     /// The leader each standby was last made to follow.
     upstream: BTreeMap<String, String>,
     /// Nodes that are part of the cluster as it now is: all but those lost at a promotion and not back yet.

@@ -25,6 +25,17 @@ const POSITION: &str = "SELECT pg_is_in_recovery(), coalesce(pg_last_wal_receive
      coalesce(pg_last_wal_replay_lsn(), '0/0'), \
      (SELECT max(substr(name, 1, 8)) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$')";
 
+/// What candidates answered.
+#[derive(Debug, Default)]
+struct Answers {
+    /// How far each has got that answered.
+    positions: BTreeMap<String, Position>,
+    /// Who leads already because an attempt before chose it.
+    leads: Option<String>,
+    /// Why others did not answer.
+    notes: Vec<String>,
+}
+
 impl Postgres {
     pub(super) fn promote_one_of(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
         let strangers = {
@@ -37,18 +48,28 @@ impl Postgres {
         if let Some(node) = strangers {
             return Err(EngineError::Stranger { node });
         }
-        let (positions, mut notes) = self.positions(candidates)?;
+        let Answers { positions, leads, mut notes } = self.positions(candidates)?;
         // In the order given: the platform puts those first that it prefers among equals.
         let in_order = candidates.iter().map(|node| node.name());
         let answered = in_order.filter_map(|name| Some((name, *positions.get(name)?)));
-        let chosen =
-            most_advanced(answered).and_then(|name| candidates.iter().find(|node| node.name() == name));
+        let name = leads.as_deref().or_else(|| most_advanced(answered));
+        let chosen = name.and_then(|name| candidates.iter().find(|node| node.name() == name));
         let Some(chosen) = chosen else {
             return Err(EngineError::NoCandidate { reasons: notes.join("; ") });
         };
         notes.extend(self.unheard_of(&positions));
 
-        self.take_over(chosen.as_ref(), positions.keys())?;
+        if leads.is_some() {
+            notes.push(format!(
+                "{} leads since an attempt before, which did not come to its end",
+                chosen.name()
+            ));
+            let present = positions.keys().cloned().chain([chosen.name().to_owned()]);
+            self.state().present = present.collect();
+        } else {
+            self.take_over(chosen.as_ref(), positions.keys())?;
+        }
+        self.complete(chosen.as_ref())?;
         notes.extend(self.acknowledgements_note());
         let others: Vec<Arc<dyn Node>> = candidates
             .iter()
@@ -77,21 +98,20 @@ impl Postgres {
         })
     }
 
-    /// How far each candidate that answers has got; and why others did not answer.
-    fn positions(
-        &self,
-        candidates: &[Arc<dyn Node>],
-    ) -> Result<(BTreeMap<String, Position>, Vec<String>), EngineError> {
-        let mut positions = BTreeMap::new();
-        let mut notes = Vec::new();
+    fn positions(&self, candidates: &[Arc<dyn Node>]) -> Result<Answers, EngineError> {
+        let Answers { mut positions, mut leads, mut notes } = Answers::default();
+        let half_promoted = self.state().half_promoted.clone();
         for (node, answer) in candidates.iter().zip(at_once(candidates, |node| self.position(node))) {
             match answer {
                 Ok(position) => drop(positions.insert(node.name().to_owned(), position)),
+                Err(EngineError::AlreadyLeads { node }) if half_promoted.as_ref() == Some(&node) => {
+                    leads = Some(node);
+                }
                 Err(error @ EngineError::AlreadyLeads { .. }) => return Err(error),
                 Err(error) => notes.push(error.to_string()),
             }
         }
-        Ok((positions, notes))
+        Ok(Answers { positions, leads, notes })
     }
 
     /// How far a standby has got.
@@ -115,7 +135,7 @@ impl Postgres {
         }
     }
 
-    /// Makes the chosen one the leader. What is remembered changes first: from here on the old leader is fenced,
+    /// Has the chosen one become the leader. What is remembered changes first: from here on the old leader is fenced,
     /// whatever becomes of the rest.
     fn take_over<'a>(
         &self,
@@ -125,13 +145,18 @@ impl Postgres {
         {
             let mut state = self.state();
             state.leader = Some(chosen.name().to_owned());
+            state.half_promoted = Some(chosen.name().to_owned());
             state.upstream.remove(chosen.name());
             state.present = present.cloned().collect::<BTreeSet<String>>();
         }
         self.write_configuration(chosen)?;
         self.reload(chosen)?;
         // Not waited for by the server, which would wait for a minute without saying anything.
-        self.value(chosen, "SELECT pg_promote(false)")?;
+        self.value(chosen, "SELECT pg_promote(false)").map(drop)
+    }
+
+    /// Waits until the chosen one takes writes, and makes what its standbys need of it.
+    fn complete(&self, chosen: &dyn Node) -> Result<(), EngineError> {
         let deadline = Instant::now() + PROMOTION_PATIENCE;
         while !self.takes_writes(chosen, PROMOTION_PATIENCE)? {
             if Instant::now() >= deadline {
@@ -143,7 +168,9 @@ impl Postgres {
             }
             std::thread::sleep(ASK_AGAIN);
         }
-        self.make_slots(chosen)
+        self.make_slots(chosen)?;
+        self.state().half_promoted = None;
+        Ok(())
     }
 
     /// Makes a running standby follow another leader.

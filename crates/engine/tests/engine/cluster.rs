@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::postgres::{AdminQuery as _, Postgres, SocketAdmin};
+use engine::postgres::{AdminQuery, Postgres, SocketAdmin};
 use engine::{Configuration, Engine as _, EngineError, Node, Promotion, RejoinMethod, Synchronous};
 
 use crate::loopback::{LoopbackNode, Machines, server};
@@ -29,11 +29,20 @@ impl Trial {
         synchronous: Synchronous,
         settings: &[(&str, &str)],
     ) -> Option<(Self, Result<(), EngineError>)> {
+        Self::asked_by(|port| Box::new(SocketAdmin::new(port)), count, (synchronous, settings))
+    }
+
+    fn asked_by(
+        admin: impl FnOnce(u16) -> Box<dyn AdminQuery>,
+        count: u8,
+        (synchronous, settings): (Synchronous, &[(&str, &str)]),
+    ) -> Option<(Self, Result<(), EngineError>)> {
         let installation = server()?;
         let machines = Machines::new(count);
         let configuration = Configuration { synchronous, port: machines.port, ..configuration(settings) };
         let installation = machines.reachable(installation);
-        let postgres = Postgres::new(installation, configuration).expect("a configuration");
+        let admin = admin(machines.port);
+        let postgres = Postgres::with_admin(installation, configuration, admin).expect("a configuration");
         let all: Vec<usize> = (1..=usize::from(count)).collect();
         let made = postgres.bootstrap(&machines.some(&all)).map(|cluster| {
             assert_eq!(cluster.leader.as_deref(), Some("n1"));
@@ -276,6 +285,56 @@ fn nobody_is_promoted_beside_a_leader_and_two_leaders_are_both_named() {
     trial.ask(2, "SELECT pg_promote()");
     trial.check_roles(&["n1", "n2"], &["n3"], &[]);
     assert!(trial.postgres.leader(&trial.machines.some(&[1, 2])).is_split_brain());
+}
+
+/// Does what it is asked, and loses the first answer to a promotion, when that has come about.
+struct LosesAnAnswer {
+    admin: SocketAdmin,
+    has_lost: AtomicBool,
+}
+
+impl AdminQuery for LosesAnAnswer {
+    fn query_within(
+        &self,
+        node: &dyn Node,
+        sql: &str,
+        patience: Duration,
+    ) -> Result<Vec<Vec<Option<String>>>, EngineError> {
+        let answer = self.admin.query_within(node, sql, patience)?;
+        if sql.contains("pg_promote") && !self.has_lost.swap(true, Ordering::AcqRel) {
+            let is_standby = "SELECT pg_is_in_recovery()";
+            while self.admin.query_within(node, is_standby, patience)? != [[Some("f".to_owned())]] {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let source = std::io::ErrorKind::TimedOut.into();
+            return Err(EngineError::Silent { node: node.name().to_owned(), source });
+        }
+        Ok(answer)
+    }
+}
+
+#[test]
+fn a_promotion_whose_answer_was_lost_is_brought_to_its_end_and_the_old_leader_rejoins() {
+    let admin = |port| {
+        let admin = SocketAdmin::new(port);
+        Box::new(LosesAnAnswer { admin, has_lost: AtomicBool::new(false) }) as Box<dyn AdminQuery>
+    };
+    let Some((trial, made)) = Trial::asked_by(admin, 3, (Synchronous::Any(1), &[])) else { return };
+    made.unwrap_or_else(|error| panic!("{error}"));
+    trial.ask(1, "CREATE TABLE seen (value bigint)");
+    trial.node(1).power_off();
+    let lost = trial.postgres.promote(&trial.machines.some(&[2, 3]));
+    assert!(matches!(lost, Err(EngineError::Silent { .. })), "{lost:?}");
+    let promotion = trial.promote(&[2, 3]);
+    let leads = "leads since an attempt before, which did not come to its end";
+    assert!(promotion.notes.iter().any(|note| note.contains(leads)), "{:?}", promotion.notes);
+    let (leader, other) = if promotion.leader == "n2" { (2, 3) } else { (3, 2) };
+    assert_eq!(promotion.followers, [format!("n{other}")]);
+    trial.ask(leader, WRITE);
+    trial.rejoin(1, leader);
+    trial.await_answer(1, "SELECT count(*) FROM seen", "1");
+    let again = trial.postgres.promote(&trial.machines.some(&[leader, other]));
+    assert!(matches!(again, Err(EngineError::AlreadyLeads { .. })), "it is at its end: {again:?}");
 }
 
 #[test]
