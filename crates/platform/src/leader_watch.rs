@@ -1,6 +1,6 @@
 //! Tells who leads where nodes elect their leader themselves: each is asked by itself, inside, again and again.
 //!
-//! Owns the looks and what counts as another leader, or as the same one again. Where the platform promotes, it tells so
+//! Owns the looks and what counts as another leader, as the same one again, or as two at once. Where the platform promotes, it tells so
 //! itself. What is said here is when it was seen: up to a look later than it was so.
 
 use std::collections::BTreeSet;
@@ -17,6 +17,10 @@ use crate::platform::Platform;
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Shorter times without a leader are not reported, seconds: one slow node delays a look by as much.
 const WORTH_TELLING_S: f64 = 1.5;
+
+/// What helps against two leaders.
+const FENCE: &str =
+    "have the old leader fenced before another is promoted; without it clients may write to both";
 
 /// The running watch. Dropping it ends it.
 pub struct LeaderWatch {
@@ -58,12 +62,50 @@ impl Drop for LeaderWatch {
 
 fn look(stopped: &Receiver<()>, platform: &Platform, events: &dyn EventSink) {
     let mut leaders = Leaders { told: platform.leader().to_string(), ..Leaders::default() };
+    let mut at_once = AtOnce::default();
+    let warn = |what: Option<String>| what.into_iter().for_each(|what| events.warn(what, FENCE));
     let began = Instant::now();
     while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
         let at_s = began.elapsed().as_secs_f64();
-        if let Some(seen) = leaders.take(platform.leaders_by_asking(), at_s) {
+        let now = platform.leaders_by_asking();
+        warn(at_once.take(&now, at_s));
+        if let Some(seen) = leaders.take(now, at_s) {
             events.say(seen);
         }
+    }
+    warn(at_once.end(", and still did when the run ended"));
+}
+
+/// Several nodes that said that they lead, for as long as these and no others did.
+#[derive(Default)]
+struct AtOnce {
+    nodes: BTreeSet<String>,
+    from_s: f64,
+    to_s: f64,
+    looks: usize,
+}
+
+impl AtOnce {
+    /// What to tell after a look: those before, who do not all lead any more.
+    fn take(&mut self, now: &BTreeSet<String>, at_s: f64) -> Option<String> {
+        if *now == self.nodes {
+            self.to_s = at_s;
+            self.looks += 1;
+            return None;
+        }
+        let told = self.end("");
+        *self = AtOnce { nodes: now.clone(), from_s: at_s, to_s: at_s, looks: 1 };
+        told
+    }
+
+    /// Between the answers of one look the lead may have passed from one to another: two looks tell.
+    fn end(&self, how: &str) -> Option<String> {
+        if self.nodes.len() < 2 || self.looks < 2 {
+            return None;
+        }
+        let nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
+        let length_s = self.to_s - self.from_s;
+        Some(format!("{} said that they led at the same time, for {length_s:.1} s{how}", nodes.join(" and ")))
     }
 }
 
@@ -132,6 +174,27 @@ mod tests {
         check(&[&["n1"], &[], &[], &["n2"], &[], &[], &["n2"]], &["n2", "n2 after 2"]);
         // Nobody had led yet.
         check(&[&[], &[], &["n1"]], &[]);
+    }
+
+    #[test]
+    fn nodes_that_lead_at_once_are_told_when_it_is_over_or_the_run_is() {
+        let told = |looks: &[&[&str]]| -> Vec<String> {
+            let mut at_once = AtOnce::default();
+            let take = |(at_s, look): (usize, &&[&str])| {
+                at_once.take(&look.iter().map(ToString::to_string).collect(), at_s as f64)
+            };
+            let during: Vec<String> = looks.iter().enumerate().filter_map(take).collect();
+            during.into_iter().chain(at_once.end(", to the end")).collect()
+        };
+        let both = "n1 and n2 said that they led at the same time, for";
+        assert_eq!(
+            told(&[&["n1"], &["n1", "n2"], &["n1", "n2"], &["n1", "n2"], &["n2"]]),
+            [format!("{both} 2.0 s")]
+        );
+        assert_eq!(told(&[&["n1", "n2"], &["n1", "n2"]]), [format!("{both} 1.0 s, to the end")]);
+        // The lead passed on while they were asked.
+        assert_eq!(told(&[&["n1"], &["n1", "n2"], &["n2"]]), Vec::<String>::new());
+        assert_eq!(told(&[&["n1"], &["n1"], &[]]), Vec::<String>::new());
     }
 
     #[test]
