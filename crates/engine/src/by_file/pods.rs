@@ -1,12 +1,13 @@
 //! A database by a file in pods: the one process that each of its nodes has, in a container on its node's own network and volume.
 //!
-//! Owns how a pod looks to the engine, which writes its files and says what its process is told as on any node: a pod's container
-//! waits for that, and finds it again whenever its cluster starts it. When that is, is the cluster's business alone.
+//! Owns the view of a pod as a node. The engine writes files and a command there as on any node; the command becomes a script on the
+//! volume, for which the container waits, and which it reads at every later start. When a container starts, its cluster decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -103,6 +104,7 @@ impl InPods for FileInPods {
         // The cluster is made: a container that starts from now on starts as a node does that comes back.
         for pod in &pods {
             pod.tell(&self.engine.prepared(pod.as_ref(), 0, Start::Again)?)?;
+            pod.is_formed.store(true, Ordering::Release);
         }
         Ok(cluster)
     }
@@ -134,11 +136,19 @@ struct Pod {
     turns_down: Vec<String>,
     /// When its log was looked at last, and whether it had.
     looked: Mutex<(Option<Instant>, bool)>,
+    /// Whether its database has run: it did not turn down its settings.
+    is_formed: AtomicBool,
 }
 
 impl Pod {
     fn new(node: Arc<dyn Node>, volume: &Path, turns_down: &[String]) -> Pod {
-        Pod { node, volume: volume.to_owned(), turns_down: turns_down.to_owned(), looked: Mutex::default() }
+        Pod {
+            node,
+            volume: volume.to_owned(),
+            turns_down: turns_down.to_owned(),
+            looked: Mutex::default(),
+            is_formed: AtomicBool::new(false),
+        }
     }
 
     /// The pod's volume, as the node and the pod see it.
@@ -261,7 +271,7 @@ impl Node for Pod {
     /// A container whose process ends is started again: whether the database is there, its answers say. One that turned down a
     /// setting will do so for ever.
     fn is_running(&self, _: ProcessId) -> bool {
-        !self.turned_down()
+        self.is_formed.load(Ordering::Acquire) || !self.turned_down()
     }
 
     fn log_tail(&self, _: &str, lines: usize) -> String {
