@@ -82,7 +82,6 @@ struct AtOnce {
     nodes: BTreeSet<String>,
     from_s: f64,
     to_s: f64,
-    looks: usize,
 }
 
 impl AtOnce {
@@ -90,21 +89,20 @@ impl AtOnce {
     fn take(&mut self, now: &BTreeSet<String>, at_s: f64) -> Option<String> {
         if *now == self.nodes {
             self.to_s = at_s;
-            self.looks += 1;
             return None;
         }
         let told = self.end("");
-        *self = AtOnce { nodes: now.clone(), from_s: at_s, to_s: at_s, looks: 1 };
+        *self = AtOnce { nodes: now.clone(), from_s: at_s, to_s: at_s };
         told
     }
 
     /// Between the answers of one look the lead may have passed from one to another: two looks tell.
     fn end(&self, how: &str) -> Option<String> {
-        if self.nodes.len() < 2 || self.looks < 2 {
+        let length_s = self.to_s - self.from_s;
+        if self.nodes.len() < 2 || length_s <= 0.0 {
             return None;
         }
         let nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
-        let length_s = self.to_s - self.from_s;
         Some(format!("{} said that they led at the same time, for {length_s:.1} s{how}", nodes.join(" and ")))
     }
 }
