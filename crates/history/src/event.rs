@@ -211,6 +211,11 @@ pub enum EventKind {
         /// Why it did not happen.
         why: String,
     },
+    /// Several nodes said that they led, each when it was asked by itself, when the final state of the loads' data was read.
+    LeadersAtTheEnd {
+        /// Their names, in order.
+        nodes: Vec<String>,
+    },
     /// A node has lost its power, and what was not synced could not be taken back from its volume: the content is in doubt.
     RollbackFailed {
         /// Whose volume it is.

@@ -257,6 +257,9 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::FinalReadMissed { load, nodes, why } => {
             format!("NOT READ the final state of {load} at {}: {why}", or_nothing(nodes))
         }
+        EventKind::LeadersAtTheEnd { nodes } => {
+            format!("SEVERAL LEADERS {} while the final state was read", nodes.join(" and "))
+        }
         EventKind::RollbackFailed { volume, why, .. } => format!("NOT ROLLED BACK {volume}: {why}"),
         EventKind::LabStall { stall } => format!("STALL {stall}"),
         EventKind::Interference { interference } => format!("INTERFERENCE {interference}"),

@@ -39,7 +39,7 @@ pub use missing_clients::{MissingClients, await_clients, missing_clients};
 pub use muster::Muster;
 pub use pace::{Arrival, Demand, DemandRate, Part, Step, ThinkTime};
 pub use plan::{ClientProgram, Consistency, LoadError, LoadPlan, OnThread, here};
-pub use preparation::{final_read, leader, prepare, server_version};
+pub use preparation::{final_read, leader, leaders, prepare, server_version};
 pub use recorded_final_read::{FINAL_READ_PATIENCE, FinalRead, PATIENCE_AFTER_A_MISS, recorded_final_read};
 pub use replica_read::{are_compared, replica_reads};
 pub use thread_cpu::LoadCpu;

@@ -1,6 +1,7 @@
 //! What happens before and after a load, from the clients' place and through the leader: tables made and loaded, and
 //! the final read.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use client::reactor;
@@ -97,6 +98,28 @@ pub fn leader(plan: &LoadPlan, on_thread: OnThread, within: Duration) -> Result<
             Ok(node) => Ok(node),
             Err(_) => Err(gave_up(plan, "looking for the leader", last_error)),
         }
+    })
+}
+
+/// The nodes that take writes, each connected to by itself and once, for as long as `of_one_node`.
+///
+/// # Errors
+/// When the plan cannot be carried out.
+pub fn leaders(
+    plan: &LoadPlan,
+    on_thread: OnThread,
+    of_one_node: Duration,
+) -> Result<BTreeSet<String>, LoadError> {
+    in_place(plan, on_thread, |plan| async move {
+        let mut leaders = BTreeSet::new();
+        for endpoint in &plan.endpoints {
+            let alone = LoadPlan { endpoints: vec![endpoint.clone()], spreads: false, ..plan.clone() };
+            let mut leader = Leader::new(&alone, of_one_node);
+            if let Ok(Ok((_, node))) = reactor::timeout(of_one_node, leader.connect()).await {
+                leaders.insert(node);
+            }
+        }
+        Ok(leaders)
     })
 }
 

@@ -128,7 +128,8 @@ impl Platform {
     }
 
     /// The nodes that say they lead, each asked by itself.
-    pub(crate) fn leaders_by_asking(&self) -> BTreeSet<String> {
+    #[must_use]
+    pub fn leaders_by_asking(&self) -> BTreeSet<String> {
         self.roles().leaders.into_iter().collect()
     }
 

@@ -452,6 +452,9 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::FinalReadMissed { load, nodes, why } => {
             ("fault", format!("The final state of {load} was not read at {}: {why}", format::listed(nodes)))
         }
+        EventKind::LeadersAtTheEnd { nodes } => {
+            ("fault", format!("{} led while the final state was read.", format::listed(nodes)))
+        }
         EventKind::RollbackFailed { volume, why, .. } => ("fault", format!("No rollback: {volume}: {why}")),
         EventKind::LabStall { stall } => ("fault", format!("Stall: {stall}.")),
         EventKind::Interference { interference } => {

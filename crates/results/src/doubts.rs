@@ -58,6 +58,8 @@ pub enum Doubt<'r> {
     PlacesUnshut(u64),
     /// Why no power-off had anything to lose.
     NothingToLose(&'r str),
+    /// The final state was read at one of several leaders.
+    SeveralLeaders(&'r [String]),
     /// A load none of whose operations succeeded.
     NoSuccess(&'r LoadResult),
     /// A load that did next to nothing, or little but fail.
@@ -132,10 +134,12 @@ impl RunResult {
     }
 
     fn doubts_of_loads(&self) -> Vec<Doubt<'_>> {
+        let leaders = self.leaders_at_the_end.as_slice();
+        let several = (leaders.len() > 1).then_some(Doubt::SeveralLeaders(leaders));
         let silent = self.loads.iter().filter(|load| load.measured.transactions == 0).map(Doubt::NoSuccess);
         let barren = self.loads.iter().filter_map(|load| Some(Doubt::Barren(load, load.barren()?)));
         let unchecked = self.checks.is_empty().then_some(Doubt::NoChecks);
-        silent.chain(barren).chain(unchecked).collect()
+        several.into_iter().chain(silent).chain(barren).chain(unchecked).collect()
     }
 }
 
@@ -163,6 +167,7 @@ impl Doubt<'_> {
             | Doubt::PlacesUnshut(_) => true,
             Doubt::FaultAfterLoads(..)
             | Doubt::NothingToLose(_)
+            | Doubt::SeveralLeaders(_)
             | Doubt::NoSuccess(_)
             | Doubt::Barren(..)
             | Doubt::NoChecks => false,
@@ -202,6 +207,9 @@ impl fmt::Display for Doubt<'_> {
                 formatter.write_str("places could not be taken off the kernel's own path")
             }
             Doubt::NothingToLose(why) => write!(formatter, "durability at power-off was not tested: {why}"),
+            Doubt::SeveralLeaders(nodes) => {
+                write!(formatter, "{} led at once when the final state was read", nodes.join(" and "))
+            }
             Doubt::NoSuccess(load) => write!(formatter, "load {} has no success", load.name),
             Doubt::Barren(load, _) => {
                 write!(formatter, "load {} did next to nothing, or mostly failed", load.name)

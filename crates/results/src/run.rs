@@ -61,6 +61,9 @@ pub struct RunResult {
     /// Agents: the load generator's processes on other machines, with what is known of their clocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFacts>,
+    /// The nodes that led when the final state of the loads' data was read, where several did: it was read at one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaders_at_the_end: Vec<String>,
     /// The lab itself.
     pub lab: LabResult,
     /// The run as planned and built.
@@ -90,6 +93,7 @@ impl RunResult {
             links_receipt: None,
             migrations: Vec::new(),
             agents: Vec::new(),
+            leaders_at_the_end: Vec::new(),
             lab: LabResult::default(),
             facts,
         }

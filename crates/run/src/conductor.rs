@@ -1,6 +1,6 @@
 //! The run itself: loads start, phases pass, faults strike and heal on time, loads stop, and the end is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use crate::collector::{Collector, CollectorError, append_to_history};
 use crate::directory::RunDirectory;
 use crate::lab_shown::lab_shown;
 use crate::prepared::Prepared;
+use crate::several_leaders::{BETWEEN_LOOKS, several_leaders};
 use crate::target::{Beginning, Found, PlaceError, TargetError, Underway};
 
 /// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
@@ -92,7 +93,10 @@ impl Conductor<'_> {
         let faults = underway.settle(interrupted.is_some());
         let recorded = collector.finish()?;
         if interrupted.is_none() {
+            let several = || several_leaders(|| underway.leaders(), BETWEEN_LOOKS);
+            let before = several();
             append_to_history(self.directory, &self.read_the_end())?;
+            self.tell_leaders(&before | &several());
         }
         let Found { watched, links, memory_bytes_max, volumes, recoveries } = underway.finish();
         let cpu_seconds = target.usage(&[], load_cpu).by_part();
@@ -226,6 +230,13 @@ impl Conductor<'_> {
         (used, ended_early)
     }
 
+    /// Says who led while the final state was read, where several did.
+    fn tell_leaders(&self, several: BTreeSet<String>) {
+        if !several.is_empty() {
+            self.chronicle.say(EventKind::LeadersAtTheEnd { nodes: several.into_iter().collect() });
+        }
+    }
+
     fn read_the_end(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
         if self.prepared.planted.contains(&Lie::NoFinalRead) {
@@ -348,6 +359,10 @@ mod tests {
 
         fn settle(&mut self, _: bool) -> Vec<FaultRecord> {
             Vec::new()
+        }
+
+        fn leaders(&self) -> BTreeSet<String> {
+            BTreeSet::new()
         }
 
         fn finish(self: Box<Self>) -> Found {

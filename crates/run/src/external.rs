@@ -3,6 +3,7 @@
 //! Owns what stands in the lab's place before and while the loads run. Nothing is started but agents, and nothing is installed: what
 //! the run leaves are the workloads' tables. How a fault is struck is `strikes`' business, how an agent is called `scenario_agents`'.
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -34,6 +35,8 @@ use crate::target::{Beginning, Found, PlaceError, Target, TargetError, Underway}
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the leader is looked for before the run.
 const LEADER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long one node is asked whether it leads.
+const ROLE_PATIENCE: Duration = Duration::from_secs(2);
 /// Where the password is found, as with PostgreSQL's own programs.
 const PASSWORD_VARIABLE: &str = "PGPASSWORD";
 
@@ -270,13 +273,17 @@ impl Target for ClusterTarget {
         let watching = self.pods.clone().zip(watching);
         let chronicle = run.chronicle.clone();
         let (vigil, agents, found) = (Some(vigil), self.agents.pods(), Found::default());
-        Ok(Box::new(ClusterRun { strikes, vigil, watching, agents, chronicle, found }))
+        let leads = !run.scenario.database.engine.is_leaderless();
+        let asked = self.asked.clone().filter(|_| leads);
+        Ok(Box::new(ClusterRun { strikes, asked, vigil, watching, agents, chronicle, found }))
     }
 }
 
 /// A run on a cluster.
 struct ClusterRun {
     strikes: Strikes,
+    /// The load whose way to the database is taken to ask who leads; none, where every node takes writes.
+    asked: Option<LoadPlan>,
     /// None once the loads have ended.
     vigil: Option<Vigil>,
     /// The members' pods and what is seen of them; none of machines.
@@ -312,6 +319,11 @@ impl Underway for ClusterRun {
 
     fn settle(&mut self, _: bool) -> Vec<faults::FaultRecord> {
         self.strikes.records()
+    }
+
+    fn leaders(&self) -> BTreeSet<String> {
+        let ask = |plan: &LoadPlan| load::leaders(plan, here(), ROLE_PATIENCE).ok();
+        self.asked.as_ref().and_then(ask).unwrap_or_default()
     }
 
     fn finish(self: Box<Self>) -> Found {

@@ -2,11 +2,10 @@
 //!
 //! Owns what of them a run begins and ends, in which order. What they do is their own business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use capabilities::Leadership;
 use engine::Engine;
 use faulting::{Faulting, Upgrade};
 use faults::{FaultRecord, Planted};
@@ -88,7 +87,7 @@ impl Target for Lab {
         });
         let platform =
             Platform::new(datacentre.clone(), self.engine.clone(), run.scenario, run.chronicle.clone());
-        let nodes_elect = matches!(run.scenario.database.engine.leadership, Leadership::Elected(_));
+        let nodes_elect = run.scenario.database.engine.elects();
         let leaders = LeaderWatch::start(platform.clone(), nodes_elect, run.chronicle.clone());
         let volumes = VolumeWatch::start(datacentre.clone(), platform.clone(), run.chronicle.clone());
         let mut faulting = Faulting::new(
@@ -219,6 +218,10 @@ impl Underway for LabRun {
         self.captures.finish(self.chronicle.as_ref());
         self.records.clone_from(&records);
         records
+    }
+
+    fn leaders(&self) -> BTreeSet<String> {
+        self.platform.leaders_by_asking()
     }
 
     fn finish(mut self: Box<Self>) -> Found {

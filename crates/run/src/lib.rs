@@ -21,6 +21,7 @@ mod outcome;
 mod preparation;
 mod prepared;
 pub mod series;
+mod several_leaders;
 pub mod standalone;
 pub mod supervise;
 mod table_progress;

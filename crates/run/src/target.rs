@@ -2,7 +2,7 @@
 //!
 //! Owns the two traits between them. The lab's side is [`crate::in_the_lab`], a cluster's [`crate::external`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -129,6 +129,9 @@ pub(crate) trait Underway {
 
     /// Waits for what is under way; what is known of each fault.
     fn settle(&mut self, in_a_hurry: bool) -> Vec<FaultRecord>;
+
+    /// The nodes that say they lead, each asked by itself; nobody, where every node takes writes.
+    fn leaders(&self) -> BTreeSet<String>;
 
     /// What was seen, once the end has been read.
     fn finish(self: Box<Self>) -> Found;

@@ -124,6 +124,10 @@ pub(crate) fn in_words(doubt: &Doubt<'_>) -> String {
              could not be shut); their packets may have bypassed faults and links; leave out `site.network`"
         ),
         Doubt::NothingToLose(_) => doubt.to_string(),
+        Doubt::SeveralLeaders(_) => format!(
+            "{doubt}: it was read at one of them, and nobody knows what the others hold; have the old leader fenced \
+             before another is promoted, or give the recovery phase more time"
+        ),
         Doubt::NoSuccess(load) => format!("load {}: none of its operations succeeded", load.name),
         Doubt::Barren(load, why) => barren(load, *why),
         Doubt::NoChecks => {
@@ -184,6 +188,23 @@ mod tests {
         let (doubtful, reasons) = with(2, 1);
         assert_eq!(doubtful, Verdict::Unknown);
         assert!(reasons[0].contains("to the simulated network (times: 1;"), "{reasons:?}");
+    }
+
+    #[test]
+    fn several_leaders_when_the_final_state_was_read_leave_no_pass_and_do_not_excuse_a_failure() {
+        let with = |nodes: &[&str]| {
+            let leaders_at_the_end = nodes.iter().map(ToString::to_string).collect();
+            RunResult { leaders_at_the_end, ..ended(100, 1) }
+        };
+        assert_eq!(verdict(&with(&[]), 0, None, None).0, Verdict::Pass);
+        let (doubtful, reasons) = verdict(&with(&["n1", "n2"]), 0, None, None);
+        assert_eq!(doubtful, Verdict::Unknown);
+        assert!(
+            reasons[0].starts_with("n1 and n2 led at once when the final state was read: "),
+            "{reasons:?}"
+        );
+        let checks = vec![CheckResult::new("kv", Verdict::Fail, "lost")];
+        assert_eq!(verdict(&RunResult { checks, ..with(&["n1", "n2"]) }, 0, None, None).0, Verdict::Fail);
     }
 
     #[test]

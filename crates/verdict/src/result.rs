@@ -77,6 +77,7 @@ pub fn draw(
         links_receipt: lab.and_then(|lab| lab.links.clone()),
         migrations: migrations(events),
         agents,
+        leaders_at_the_end: leaders_at_the_end(events),
         ..RunResult::blank(planned.facts.clone())
     };
     let evidence = paper::Evidence {
@@ -149,6 +150,14 @@ fn migrations(events: &[Event]) -> Vec<MigrationFacts> {
         _ => None,
     };
     events.iter().filter_map(facts).collect()
+}
+
+fn leaders_at_the_end(events: &[Event]) -> Vec<String> {
+    let told = events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::LeadersAtTheEnd { nodes } => Some(nodes.clone()),
+        _ => None,
+    });
+    told.unwrap_or_default()
 }
 
 fn interference(shown: &Shown) -> Vec<InterferenceResult> {

@@ -49,3 +49,22 @@ fn a_primary_whose_commits_wait_for_a_standby_acknowledges_nothing_that_is_lost_
         assert!(first_s >= HEALED_AT_S, "{result:#}");
     }
 }
+
+/// No restart follows, so that nobody ends the second primary before the final state is read.
+const TWO_TO_THE_END: &str = "schedule=[{ phase: baseline, for: 4s }, { phase: split, for: 25s, faults: [{ partition: { \
+    between: [dc1/a, dc1/b] }, at: 0s, for: 25s }] }, { phase: two-primaries, for: 4s }]";
+
+#[test]
+#[ignore = "second tier: a scenario of its own, and repmgr may have to be fetched"]
+fn a_run_whose_final_state_was_read_at_one_of_two_primaries_does_not_pass() {
+    let test = "a_run_whose_final_state_was_read_at_one_of_two_primaries";
+    let arguments = ["scenarios/repmgr-split-brain.yaml", "--set", TWO_TO_THE_END];
+    let Some(result) = judged(test, "repmgr", &arguments) else { return };
+    let leaders = result["leaders_at_the_end"].as_array().expect("the leaders are told");
+    assert_eq!((leaders.len(), &leaders[0]), (2, &"n1".into()), "{result:#}");
+    assert_ne!(result["verdict"], "pass", "{result:#}");
+    assert!(
+        result["reasons"].to_string().contains("led at once when the final state was read"),
+        "{result:#}"
+    );
+}

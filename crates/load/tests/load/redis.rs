@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use history::{Action, Outcome};
-use load::{Batch, Clock, LoadPlan, Protocol, Wait, prepare, start};
+use load::{Batch, Clock, LoadPlan, Protocol, Wait, leaders, prepare, start};
 
 use crate::real_loads::{self, here};
 use crate::redis_server::{self, Server};
@@ -75,4 +75,18 @@ fn a_failover_loses_acknowledged_writes_but_none_that_a_replica_had() {
     let (lost, unknown) = lost_at_failover(Some(wait));
     assert_eq!(lost, 0);
     assert!(unknown > 0, "writes that no replica had in time are left open");
+}
+
+#[test]
+fn each_node_that_takes_writes_is_found_and_a_replica_or_a_lost_node_is_not() {
+    let Some(primary) = Server::here("each_node_that_takes_writes_is_found", &[]) else { return };
+    let replica = Server::replica_of(&primary, &[]);
+    replica.wait_for_info("replication", "master_link_status:up");
+    let plan = plan("ledger", 1, &[&primary, &replica]);
+    let leading = || Vec::from_iter(leaders(&plan, here(), Duration::from_secs(2)).expect("asked"));
+    assert_eq!(leading(), ["n1"]);
+    replica.cli(&["REPLICAOF", "NO", "ONE"]);
+    assert_eq!(leading(), ["n1", "n2"]);
+    drop(primary);
+    assert_eq!(leading(), ["n2"]);
 }

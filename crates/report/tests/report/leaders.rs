@@ -20,3 +20,12 @@ fn a_leader_that_leads_again_is_told_and_marked() {
         ],
     );
 }
+
+#[test]
+fn several_leaders_at_the_final_read_are_told_with_their_names() {
+    let mut fixture = fixture::host_failure();
+    let led = |event: &&mut history::Event| matches!(event.kind, EventKind::Leader { .. });
+    let event = fixture.events.iter_mut().find(led).expect("a leader's event");
+    event.kind = EventKind::LeadersAtTheEnd { nodes: vec!["n1".to_owned(), "n2".to_owned()] };
+    check(&fixture, &["n1 and n2 led while the final state was read."]);
+}
