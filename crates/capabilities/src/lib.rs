@@ -71,6 +71,8 @@ pub enum NoPods {
     AsksWhoLeads,
     /// Something is asked of a node whenever it has become ready, and nobody does when a cluster has started its pod.
     AskedOnceReady,
+    /// A pod has the network of its node, and this port of it is taken by what runs pods there.
+    PortTaken(u16),
 }
 
 /// How far a node's clock may be off before a database notices.

@@ -98,6 +98,7 @@ fn a_pod_can_run_the_one_process_of_a_node_that_neither_asks_nor_is_asked_anythi
     };
     let told = "      - \"{leading: '--follow={address}'}\"\n      - \"--logger=zap\"";
     assert_eq!(changed("      - \"--logger=zap\"", told), Err(NoPods::AsksWhoLeads));
+    assert_eq!(changed("peer: 2380", "peer: 10250"), Err(NoPods::PortTaken(10_250)));
     let asked = "once-ready:\n  - http: { get: /health, port: client }\nbootstrap:";
     assert_eq!(changed("bootstrap:", asked), Err(NoPods::AskedOnceReady));
 }

@@ -260,6 +260,10 @@ fn check_lab(
         show(Show::Step(&short.to_string()));
     }
     let installation = installation(scenario, show)?;
+    if scenario.database.on.kubernetes().is_some() && installation.system.is_some() {
+        // Before its cluster's programs are built, which takes minutes.
+        return Err(engine::EngineError::ImageInPods { engine: scenario.database.engine.name }.into());
+    }
     let upgrade = upgrade(scenario, &installation, show)?;
     let (driver, cluster) = (driver(scenario, show)?, cluster(scenario, show)?);
     Ok(ProgramsOfALab { installation, upgrade, driver, cluster })

@@ -90,6 +90,12 @@ fn in_words(why: NoPods, engine: &str) -> String {
                 "a node of the engine `{engine}` is asked something whenever it is ready (`once-ready`), and pods are not"
             )
         }
+        NoPods::PortTaken(port) => {
+            format!(
+                "the engine `{engine}` listens at port {port}, where its node's kubelet or kube-proxy does, and its pods have the network \
+                 of their node: give it another port in its file"
+            )
+        }
         NoPods::AsksWhoLeads => {
             format!(
                 "a node of the engine `{engine}` has to be told at each start who leads, and pods are not"

@@ -46,7 +46,8 @@ fn overview(cells: &Cells) -> String {
 
 Each engine under the same faults, on the same site, with the same load. A cell says how long clients went without a
 success (median, and from best to worst where there are several runs), and how many acknowledged writes were lost, in
-how many runs. **Bold** is a loss or a failed check. Each engine's page has all figures, its settings and its scenarios.
+how many runs. **Bold** is a loss, a failed check, or runs whose verdict is `unknown`: none of these shows that nothing was lost.
+Each engine's page has all figures, the reasons for doubts, its settings and its scenarios.
 
 ",
     );
@@ -94,6 +95,10 @@ fn in_short(cell: &Cell) -> String {
     });
     if unread > 0 {
         let _ = write!(words, "; losses unknown in {unread} of {runs}");
+    }
+    let doubtful = cell.runs.iter().filter(|run| run.verdict == Verdict::Unknown).count();
+    if doubtful > 0 {
+        let _ = write!(words, "; **in doubt** in {doubtful} of {runs}");
     }
     let failed = failed_checks(cell);
     if !failed.is_empty() {
@@ -178,6 +183,26 @@ fn engine_page(engine: &EngineSetting, cells: &Cells) -> String {
         "\nOf all nodes together. Boot: until the database accepted a write. CPU: over the whole run, the boot included. Memory: \
          the most that their processes held at once while loads ran.\n",
     );
+    let doubts = doubts(&of_engine);
+    if !doubts.is_empty() {
+        let _ = write!(text, "\nRuns in doubt, and why:\n\n{doubts}");
+    }
+    text
+}
+
+/// The reasons of runs whose verdict is unknown, with how often each was given.
+fn doubts(of_engine: &[(&FaultSetting, &Cell)]) -> String {
+    let mut text = String::new();
+    for (fault, cell) in of_engine {
+        let doubtful = cell.runs.iter().filter(|run| run.verdict == Verdict::Unknown);
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for reason in doubtful.flat_map(|run| &run.reasons) {
+            *reasons.entry(reason).or_default() += 1;
+        }
+        for (reason, times) in reasons {
+            let _ = writeln!(text, "- {}, {times} of {}: {reason}", fault.title, cell.runs.len());
+        }
+    }
     text
 }
 
@@ -271,6 +296,8 @@ mod tests {
             told(vec![run(Some(false), 0.1, Some(0)), run(None, 0.1, None)]),
             "no interruption; unknown in 1 of 2; none lost; losses unknown in 1 of 2"
         );
+        let doubtful = Run { verdict: Verdict::Unknown, ..run(Some(true), 2.0, Some(0)) };
+        assert_eq!(told(vec![doubtful]), "2.0 s; none lost; **in doubt** in 1 of 1");
         let open = Run { lost_writes_at_least: true, ..run(Some(true), 2.0, Some(7)) };
         assert_eq!(told(vec![open]), "2.0 s; **at least 7 lost** in 1 of 1");
         let mut failed = run(Some(true), 2.0, Some(0));
@@ -292,6 +319,12 @@ mod tests {
         let page = read("etcd.md");
         assert!(page.contains("| 1 pass | 2.0 s | unknown | 2.0 | 2.0 | 3.0 | 1000 | 0 | none |"), "{page}");
         assert!(page.contains("| 2.5 | 1 | 90 |"), "{page}");
-        assert!(!folder.path().join("redis.md").exists());
+        assert!(!folder.path().join("redis.md").exists() && !page.contains("in doubt"));
+        let reasons = vec!["two led".to_owned()];
+        let doubtful = Run { verdict: Verdict::Unknown, reasons, ..run(Some(true), 2.0, Some(0)) };
+        data::save(folder.path(), &cell(vec![doubtful.clone(), doubtful])).expect("saved");
+        write(folder.path()).expect("written");
+        let page = std::fs::read_to_string(folder.path().join("etcd.md")).expect("a page");
+        assert!(page.contains("host loses power for 10 s, 2 of 2: two led\n"), "{page}");
     }
 }

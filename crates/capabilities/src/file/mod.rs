@@ -21,6 +21,10 @@ pub use yaml::template::{Scope, Template};
 
 use crate::{Isolation, NoPods};
 
+/// The ports at which a node of Kubernetes listens: the kubelet's health and its own, kube-proxy's figures and its health
+/// (Kubernetes documentation, "Ports and Protocols", and each program's flags).
+const PORTS_OF_A_POD_S_NODE: [u16; 4] = [10_248, 10_249, 10_250, 10_256];
+
 /// Everything that an engine file says of how its database is run. What the database can do stands in
 /// [`crate::Capabilities`].
 #[derive(Debug, Clone, PartialEq)]
@@ -283,7 +287,10 @@ impl EngineFile {
         match self.processes.as_slice() {
             [process] if process.uses_list(LEADING) => Err(NoPods::AsksWhoLeads),
             [_] if !self.once_ready.is_empty() => Err(NoPods::AskedOnceReady),
-            [process] => Ok(&process.program),
+            [process] => match self.ports.values().find(|port| PORTS_OF_A_POD_S_NODE.contains(port)) {
+                Some(port) => Err(NoPods::PortTaken(*port)),
+                None => Ok(&process.program),
+            },
             _ => Err(NoPods::SeveralProcesses),
         }
     }

@@ -50,6 +50,9 @@ pub(super) struct Refusal {
     pub(super) text: String,
 }
 
+/// The columns of a result: all but their names.
+pub(super) type Columns = Vec<(ColumnType, ColumnFlags)>;
+
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Next {
@@ -76,8 +79,11 @@ pub(super) struct Answer {
     /// Boxed: the good case should not carry its size about.
     pub(super) error: Option<Box<Refusal>>,
     pub(super) is_binary: bool,
+    /// Whether a result says if its columns follow: a server that knows that the client has them leaves them out.
+    pub(super) may_omit_columns: bool,
+    /// Of the result that is read, or of the statement's last one.
+    pub(super) columns: Columns,
     next: Next,
-    columns: Vec<(ColumnType, ColumnFlags)>,
 }
 
 impl Answer {
@@ -102,9 +108,7 @@ impl Answer {
             }
             Next::Result if first == LOCAL_INFILE => Err(invalid("the server asks for a file")),
             Next::Result => {
-                let count = ParseBuf(packet).checked_eat_lenenc_int();
-                self.columns.clear();
-                self.next = Next::Columns(count.filter(|count| *count > 0).ok_or_else(cut_off)?);
+                self.next = self.columns_of(packet)?;
                 Ok(false)
             }
             Next::Columns(left) => {
@@ -125,6 +129,20 @@ impl Answer {
             }
             Next::Row => self.row(packet).map(|()| false),
         }
+    }
+
+    /// What comes behind the beginning of a result: its columns, unless they are known.
+    fn columns_of(&mut self, packet: &[u8]) -> io::Result<Next> {
+        let mut rest = ParseBuf(packet);
+        let count = rest.checked_eat_lenenc_int().filter(|count| *count > 0).ok_or_else(cut_off)?;
+        if !self.may_omit_columns || rest.checked_eat(1).ok_or_else(cut_off)? != [0] {
+            self.columns.clear();
+            return Ok(Next::Columns(count));
+        }
+        if self.columns.len() as u64 != count {
+            return Err(invalid("a result without its columns, which were never sent"));
+        }
+        Ok(Next::EndOfColumns)
     }
 
     fn statement_ends(&mut self, end: &OkPacket<'_>, status: &mut TransactionStatus) -> bool {
@@ -192,7 +210,7 @@ fn push_value(value: &Value, rows: &mut Rows) {
 }
 
 /// A column's type: all but its names.
-fn column(packet: &[u8]) -> Option<(ColumnType, ColumnFlags)> {
+pub(super) fn column(packet: &[u8]) -> Option<(ColumnType, ColumnFlags)> {
     let mut rest = ParseBuf(packet);
     for _ in 0..6 {
         rest.checked_eat_lenenc_str()?;
@@ -245,8 +263,9 @@ pub(super) fn cut_off() -> io::Error {
 /// Before each stands its length in a byte.
 #[doc(hidden)]
 pub fn read_any(bytes: &[u8]) {
-    for is_binary in [false, true] {
-        let (mut answer, mut status) = (Answer::new(is_binary), TransactionStatus::Idle);
+    for (is_binary, may_omit_columns) in [(false, false), (true, false), (true, true)] {
+        let mut answer = Answer { may_omit_columns, ..Answer::new(is_binary) };
+        let mut status = TransactionStatus::Idle;
         let mut left = bytes;
         while let Some((length, rest)) = left.split_first() {
             let (packet, behind) = rest.split_at(rest.len().min(usize::from(*length)));
@@ -294,6 +313,26 @@ mod tests {
         assert_eq!(
             (answer.rows.integer(0, 0), answer.rows.text(0, 1), answer.rows.affected()),
             (Some(-7), None, 1)
+        );
+    }
+
+    #[test]
+    fn columns_that_were_sent_before_may_be_left_out_and_others_may_not() {
+        let (long, row) = (column_of(0x08), [&[0, 0][..], &7_i64.to_le_bytes()].concat());
+        let (sent, omitted): (&[u8], &[u8]) = (&[1, 1], &[1, 0]);
+        let begun = || Answer { may_omit_columns: true, ..Answer::new(true) };
+        let mut first = begun();
+        taken(&mut first, &[sent, &long, OF_COLUMNS, &row, OF_COLUMNS]);
+        let mut second = Answer { columns: first.columns, ..begun() };
+        assert_eq!(taken(&mut second, &[omitted, OF_COLUMNS, &row, OF_COLUMNS]), [false, false, false, true]);
+        assert_eq!(second.rows, first.rows);
+        for (columns, packet) in [(Columns::new(), omitted), (second.columns, &[2, 0][..])] {
+            let mut answer = Answer { columns, ..begun() };
+            assert!(answer.take(packet, &mut TransactionStatus::Idle).is_err(), "{packet:?}");
+        }
+        assert!(
+            begun().take(&[1], &mut TransactionStatus::Idle).is_err(),
+            "nothing says whether they follow"
         );
     }
 

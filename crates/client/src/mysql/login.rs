@@ -8,7 +8,7 @@ use std::io;
 
 use bytes::{BufMut as _, BytesMut};
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin as _, Context, Response};
-use mysql_common::constants::CapabilityFlags;
+use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::MySerialize as _;
@@ -20,6 +20,7 @@ use crate::wire::{Wire, invalid};
 
 /// The longest packet that the server is allowed to send.
 const PACKET_BYTES_MAX: u32 = 1 << 30;
+const OMITS_COLUMNS: MariadbCapabilities = MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA;
 const SWITCH: u8 = 0xFE;
 const MORE: u8 = 0x01;
 
@@ -73,8 +74,9 @@ struct Exchange<'p> {
     scramble: Vec<u8>,
 }
 
-/// Speaks the connection phase on a fresh connection.
-pub(super) async fn log_in(wire: &mut Wire, peer: &str, settings: &Settings) -> Result<(), LoginError> {
+/// Speaks the connection phase on a fresh connection. Whether the server leaves out columns that the client has: MariaDB does
+/// from 10.6 on (MariaDB documentation, "Metadata skip").
+pub(super) async fn log_in(wire: &mut Wire, peer: &str, settings: &Settings) -> Result<bool, LoginError> {
     let password = settings.password.as_ref().and_then(|password| password.at(peer)).unwrap_or_default();
     let Packet { place, .. } = read(wire).await?;
     if is_refusal(wire.at(&place)) {
@@ -82,7 +84,9 @@ pub(super) async fn log_in(wire: &mut Wire, peer: &str, settings: &Settings) -> 
     }
     let greeting: HandshakePacket<'_> = ParseBuf(wire.at(&place)).parse(())?;
     let greeting = greeting.into_owned();
-    // MariaDB says by this one's absence what it is.
+    // MariaDB says by this one's absence what it is, and so does a client that knows of its extensions.
+    let is_mariadb = !greeting.capabilities().contains(CapabilityFlags::CLIENT_LONG_PASSWORD);
+    let omits_columns = is_mariadb && greeting.mariadb_ext_capabilities().contains(OMITS_COLUMNS);
     if !greeting.capabilities().contains(CAPABILITIES - CapabilityFlags::CLIENT_LONG_PASSWORD) {
         return Err(LoginError::CannotAuthenticate("the server is older than MySQL 5.6".to_owned()));
     }
@@ -92,16 +96,21 @@ pub(super) async fn log_in(wire: &mut Wire, peer: &str, settings: &Settings) -> 
         _ => AuthPlugin::MysqlNativePassword,
     };
     let (mut exchange, response) = Exchange::begin(password, plugin, greeting.nonce())?;
+    let (capabilities, extensions) = match omits_columns {
+        true => (CAPABILITIES - CapabilityFlags::CLIENT_LONG_PASSWORD, OMITS_COLUMNS),
+        false => (CAPABILITIES, MariadbCapabilities::empty()),
+    };
     let response = HandshakeResponse::new(
         Some(response),
         greeting.server_version_parsed().unwrap_or((5, 6, 0)),
         Some(settings.user.as_bytes()),
         Some(settings.database.as_bytes()).filter(|database| !database.is_empty()),
         Some(exchange.plugin.borrow()),
-        CAPABILITIES,
+        capabilities,
         None,
         PACKET_BYTES_MAX,
-    );
+    )
+    .with_mariadb_ext_capabilities(extensions);
     let mut content = Vec::new();
     response.serialize(&mut content);
     send(wire, 1, &content).await?;
@@ -109,7 +118,7 @@ pub(super) async fn log_in(wire: &mut Wire, peer: &str, settings: &Settings) -> 
         let Packet { number, place } = read(wire).await?;
         let packet = wire.at(&place);
         if is_ok(packet) {
-            return Ok(());
+            return Ok(omits_columns);
         }
         if let Some(answer) = exchange.step(packet)? {
             send(wire, number.wrapping_add(1), &answer).await?;

@@ -22,7 +22,7 @@ use history::ErrorClass;
 
 #[doc(hidden)]
 pub use self::answer::read_any;
-use self::answer::{Answer, Refusal};
+use self::answer::{Answer, Columns, Refusal};
 pub use self::discover::MysqlConnector;
 use self::login::LoginError;
 use self::packets::{QUERY, QUIT, next_packet, write_text};
@@ -54,6 +54,8 @@ pub struct MysqlClient {
     line: Line,
     status: TransactionStatus,
     statements: Vec<Prepared>,
+    /// Whether the server leaves out columns that this side has.
+    omits_columns: bool,
     asked: OpenRequest,
     answer: Answer,
 }
@@ -62,10 +64,14 @@ struct Prepared {
     source: Source,
     /// What the server calls it; nothing for what is asked as text.
     number: Option<u32>,
+    /// Those of its last result. The answer has them while it is read.
+    columns: Columns,
 }
 
 /// The question that is open, or was last.
 struct OpenRequest {
+    /// The prepared statement that is executed, if one is.
+    executed: Option<usize>,
     may_commit: bool,
     moment: Instant,
     /// Whether all of it is on its way.
@@ -87,16 +93,20 @@ impl MysqlClient {
         let broken =
             |failed: io::Error| failure(ErrorClass::Connection, true, format!("{address}: {failed}"));
         let mut wire = Wire::connect_tcp(address, settings.timeout).await.map_err(broken)?;
-        login::log_in(&mut wire, &peer, settings).await.map_err(|failed| match failed {
-            LoginError::Line(failed) => broken(failed),
-            LoginError::Refused(refusal) => refused(&peer, refusal, true),
-            LoginError::CannotAuthenticate(why) => failure(ErrorClass::Other, true, format!("{peer}: {why}")),
-        })?;
+        let omits_columns =
+            login::log_in(&mut wire, &peer, settings).await.map_err(|failed| match failed {
+                LoginError::Line(failed) => broken(failed),
+                LoginError::Refused(refusal) => refused(&peer, refusal, true),
+                LoginError::CannotAuthenticate(why) => {
+                    failure(ErrorClass::Other, true, format!("{peer}: {why}"))
+                }
+            })?;
         Ok(Self {
             line: Line::new(wire, peer, settings.timeout),
             status: TransactionStatus::Idle,
             statements: Vec::new(),
-            asked: OpenRequest { may_commit: false, moment: Instant::now(), sent: true },
+            omits_columns,
+            asked: OpenRequest { executed: None, may_commit: false, moment: Instant::now(), sent: true },
             answer: Answer::default(),
         })
     }
@@ -105,15 +115,19 @@ impl MysqlClient {
     async fn query(&mut self, sql: &str) -> Result<Rows, SessionError> {
         self.line.refuse_if_broken()?;
         write_text(QUERY, sql, &mut self.line.wire.outgoing).map_err(|why| self.line.not_sent(&why))?;
-        self.begin(kind_of(sql).may_commit(self.status), false, Instant::now());
+        self.begin(kind_of(sql).may_commit(self.status), None, Instant::now());
         poll_fn(|context| self.poll_exchange(context)).await
     }
 
     /// Opens the exchange of what is in the outgoing buffer, put there at `now`, for its answer.
-    fn begin(&mut self, may_commit: bool, is_binary: bool, now: Instant) {
-        self.asked = OpenRequest { may_commit, moment: now, sent: false };
+    fn begin(&mut self, may_commit: bool, executed: Option<usize>, now: Instant) {
+        self.asked = OpenRequest { executed, may_commit, moment: now, sent: false };
         self.line.wire.begin_answer();
-        self.answer = Answer::new(is_binary);
+        let known = executed.and_then(|place| self.statements.get_mut(place));
+        let columns = known.map(|prepared| std::mem::take(&mut prepared.columns)).unwrap_or_default();
+        self.answer = Answer::new(executed.is_some());
+        self.answer.may_omit_columns = self.omits_columns;
+        self.answer.columns = columns;
         // Whoever turns away halfway leaves a session whose next answer belongs to another question.
         self.line.broken = true;
     }
@@ -168,6 +182,9 @@ impl MysqlClient {
     fn finish(&mut self, ended: Ended<()>) -> Result<Answer, SessionError> {
         self.line.wire.forget_outgoing();
         let mut answer = std::mem::take(&mut self.answer);
+        if let Some(prepared) = self.asked.executed.and_then(|place| self.statements.get_mut(place)) {
+            prepared.columns = std::mem::take(&mut answer.columns);
+        }
         let unsettled = self.asked.may_commit && answer.sent_anything;
         match (ended, answer.error.take()) {
             (Ended::Whole(()), None) => {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::StmtPacket;
 
-use super::answer::{is_refusal, refusal};
+use super::answer::{Columns, column, cut_off, is_refusal, refusal};
 use super::packets::{CLOSE, PREPARE, QUERY, next_packet, write_execution, write_packet, write_text};
 use super::statement::{Source, push_rows};
 use super::{MysqlClient, Prepared, verdict};
@@ -51,10 +51,10 @@ impl SqlSession for MysqlClient {
         now: Instant,
     ) -> Result<(), SessionError> {
         self.line.refuse_if_broken()?;
-        let Some(Prepared { source, number }) = self.statements.get(statement.0) else {
+        let Some(Prepared { source, number, .. }) = self.statements.get(statement.0) else {
             return Err(self.line.not_sent(&"the statement was prepared on another session"));
         };
-        let (kind, is_binary) = (source.kind, number.is_some());
+        let (kind, executed) = (source.kind, number.map(|_| statement.0));
         let out = &mut self.line.wire.outgoing;
         let written = match number {
             Some(number) => write_execution(*number, &source.places, parameters, out),
@@ -64,7 +64,7 @@ impl SqlSession for MysqlClient {
             },
         };
         written.map_err(|why| self.line.not_sent(&why))?;
-        self.begin(kind.may_commit(self.status), is_binary, now);
+        self.begin(kind.may_commit(self.status), executed, now);
         Ok(())
     }
 
@@ -119,13 +119,13 @@ impl MysqlClient {
             write_text(PREPARE, text, &mut self.line.wire.outgoing)
                 .map_err(|why| self.line.not_sent(&why))?;
         }
-        self.begin(false, false, Instant::now());
-        let mut numbers = Vec::new();
+        self.begin(false, None, Instant::now());
+        let mut prepared = Vec::new();
         let limit = self.line.timeout;
         let count = texts.iter().flatten().count();
-        let ended = Ended::of(timeout(limit, self.read_prepared(count, &mut numbers)).await);
+        let ended = Ended::of(timeout(limit, self.read_prepared(count, &mut prepared)).await);
         if let Err(error) = self.finish(ended) {
-            for number in numbers {
+            for (number, _) in prepared {
                 // There is no answer to this.
                 let _ = write_packet(0, &mut self.line.wire.outgoing, |out| {
                     out.extend_from_slice(&[CLOSE]);
@@ -135,16 +135,16 @@ impl MysqlClient {
             return Err(error);
         }
         let first = self.statements.len();
-        let mut numbers = numbers.into_iter();
+        let mut prepared = prepared.into_iter();
         for (source, text) in sources.into_iter().zip(texts) {
-            let number = text.and_then(|_| numbers.next());
-            self.statements.push(Prepared { source, number });
+            let (number, columns) = text.and_then(|_| prepared.next()).unzip();
+            self.statements.push(Prepared { source, number, columns: columns.unwrap_or_default() });
         }
         Ok((first..self.statements.len()).map(StatementId).collect())
     }
 
-    /// Reads the answers to so many preparations. The first that was refused stays as the answer's error.
-    async fn read_prepared(&mut self, count: usize, numbers: &mut Vec<u32>) -> io::Result<()> {
+    /// Reads the answers to so many preparations: numbers and columns. The first that was refused stays as the answer's error.
+    async fn read_prepared(&mut self, count: usize, all: &mut Vec<(u32, Columns)>) -> io::Result<()> {
         self.line.wire.send(&mut self.answer.sent_anything).await?;
         self.asked.sent = true;
         for _ in 0..count {
@@ -156,13 +156,19 @@ impl MysqlClient {
                 continue;
             }
             let prepared: StmtPacket = ParseBuf(packet).parse(())?;
-            numbers.push(prepared.statement_id());
-            for definitions in [prepared.num_params(), prepared.num_columns()] {
-                // Behind any there is their end.
-                for _ in 0..u32::from(definitions) + u32::from(definitions > 0) {
-                    self.packet().await?;
-                }
+            // Behind any definitions there is their end.
+            for _ in 0..u32::from(prepared.num_params()) + u32::from(prepared.num_params() > 0) {
+                self.packet().await?;
             }
+            let mut columns = Columns::new();
+            for _ in 0..prepared.num_columns() {
+                let place = self.packet().await?;
+                columns.push(column(self.line.wire.at(&place)).ok_or_else(cut_off)?);
+            }
+            if !columns.is_empty() {
+                self.packet().await?;
+            }
+            all.push((prepared.statement_id(), columns));
         }
         Ok(())
     }
@@ -209,7 +215,7 @@ impl MysqlClient {
         let flight = Flight::of(kinds.iter().copied(), self.status);
         let sql = texts.join("; ");
         write_text(QUERY, &sql, &mut self.line.wire.outgoing).map_err(|why| self.line.not_sent(&why))?;
-        self.begin(flight.may_commit, false, Instant::now());
+        self.begin(flight.may_commit, None, Instant::now());
         let mut completed = 0;
         let mut each = |place: usize, rows: &mut Rows| {
             completed = place + 1;
@@ -269,7 +275,7 @@ impl MysqlClient {
     ) -> Result<(), SessionError> {
         self.line.refuse_if_broken()?;
         write_text(QUERY, query, &mut self.line.wire.outgoing).map_err(|why| self.line.not_sent(&why))?;
-        self.begin(false, false, Instant::now());
+        self.begin(false, None, Instant::now());
         loop {
             let limit = self.line.timeout;
             let read = poll_fn(|context| self.poll_read(context, &mut |_, _| {}, page_rows));

@@ -1,5 +1,7 @@
 //! Galera, where every node takes writes: one node is cut off from the others.
 
+use serde_json::Value;
+
 use crate::engines::{check, ended};
 
 #[test]
@@ -12,5 +14,12 @@ fn a_galera_node_that_is_alone_refuses_to_work_and_the_majority_goes_on() {
         assert_eq!(check(&result, name)["verdict"], "pass", "{result:#}");
     }
     let story = check(&result, "list-append")["explanation"].to_string();
-    assert!(story.contains("read-committed"), "the level is named: {story}");
+    let (_, strongest) =
+        story.split_once("the strongest level this history allows is ").expect("it is named");
+    for level in ["snapshot-isolation", "repeatable-read", "serializable"] {
+        assert!(!strongest.contains(level), "each node reads its own state: {story}");
+    }
+    let refused = |load: &Value| load["errors"]["read-only"].as_u64().unwrap_or(0);
+    let loads = result["loads"].as_array().expect("loads");
+    assert!(loads.iter().map(refused).sum::<u64>() > 0, "the node that is alone refuses: {result:#}");
 }

@@ -3,6 +3,20 @@
 
 use crate::engines::{check, ended, judged};
 
+/// The first tier's part of all that follows.
+#[test]
+fn repmgrd_promotes_a_standby_within_seconds_and_keeps_what_a_standby_had() {
+    let test = "repmgrd_promotes_a_standby_within_seconds";
+    let brief = "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 16s, faults: [{ power-off: { host: leader }, at: \
+                 0s, for: 15s }] }]";
+    let expected = "expect={ lost_writes: 0, invented_writes: 0 }";
+    let arguments = ["scenarios/repmgr.yaml", "--set", brief, "--set", expected];
+    let Some(result) = judged(test, "repmgr", &arguments) else { return };
+    assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
+    assert_eq!(check(&result, "ledger")["lost"], 0, "{result:#}");
+    assert!(result["faults"][0]["new_leader_s"].is_number(), "{result:#}");
+}
+
 #[test]
 #[ignore = "second tier: a scenario of its own, and repmgr may have to be fetched"]
 fn repmgrd_promotes_a_standby_and_keeps_what_synchronous_replication_acknowledged() {

@@ -59,6 +59,18 @@ fn an_upgrade_to_what_the_run_begins_with_or_to_a_version_that_is_not_to_be_had_
 }
 
 #[test]
+#[ignore = "second tier: a scenario of its own, and etcd may have to be fetched"]
+fn etcd_is_restarted_node_by_node_and_loses_nothing() {
+    let _turn = beside_others();
+    let test = "etcd_is_restarted_node_by_node";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
+    let arguments = ["scenarios/rolling-restart.yaml", "--set", "database.engine=etcd"];
+    let Some(result) = ended_on(&desk, test, &["etcd"], 0, &arguments) else { return };
+    assert_eq!(result["faults"][0]["nodes"].as_array().map(Vec::len), Some(3), "{result:#}");
+    assert_eq!(check(&result, "ledger")["lost"], 0, "{result:#}");
+}
+
+#[test]
 #[ignore = "second tier: the shipped scenario as it is"]
 fn etcd_is_upgraded_under_load_as_the_shipped_scenario_says() {
     let _turn = beside_others();
