@@ -62,7 +62,7 @@ Each engine's page has all figures, the reasons for doubts, its settings and its
             .iter()
             .map(|engine| {
                 let cell = cells.get(&(engine.name, fault.name));
-                format!(" {} |", cell.map_or_else(|| "not run".to_owned(), in_short))
+                format!(" {} |", cell.map_or_else(|| "not run".to_owned(), in_a_cell))
             })
             .collect();
         let _ = writeln!(text, "| {} |{row}", fault.title);
@@ -78,7 +78,16 @@ Each engine's page has all figures, the reasons for doubts, its settings and its
     text
 }
 
-/// A cell on the overview.
+/// A cell on the overview: from how many runs, and what they showed.
+fn in_a_cell(cell: &Cell) -> String {
+    let runs = match cell.runs.len() {
+        1 => "1 run".to_owned(),
+        several => format!("{several} runs"),
+    };
+    format!("{runs}: {}", in_short(cell))
+}
+
+/// What the runs of a cell showed.
 fn in_short(cell: &Cell) -> String {
     let runs = cell.runs.len();
     let lost: Vec<&Run> =
@@ -314,7 +323,7 @@ mod tests {
         write(folder.path()).expect("written");
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
         let overview = read("README.md");
-        assert!(overview.contains("[etcd](etcd.md)") && overview.contains("2.0 s; none lost"), "{overview}");
+        assert!(overview.contains("[etcd](etcd.md)") && overview.contains("1 run: 2.0 s; none lost"), "{overview}");
         assert!(overview.contains("not run") && !overview.contains("redis"), "{overview}");
         let page = read("etcd.md");
         assert!(page.contains("| 1 pass | 2.0 s | unknown | 2.0 | 2.0 | 3.0 | 1000 | 0 | none |"), "{page}");
