@@ -323,7 +323,10 @@ mod tests {
         write(folder.path()).expect("written");
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
         let overview = read("README.md");
-        assert!(overview.contains("[etcd](etcd.md)") && overview.contains("1 run: 2.0 s; none lost"), "{overview}");
+        assert!(
+            overview.contains("[etcd](etcd.md)") && overview.contains("1 run: 2.0 s; none lost"),
+            "{overview}"
+        );
         assert!(overview.contains("not run") && !overview.contains("redis"), "{overview}");
         let page = read("etcd.md");
         assert!(page.contains("| 1 pass | 2.0 s | unknown | 2.0 | 2.0 | 3.0 | 1000 | 0 | none |"), "{page}");
