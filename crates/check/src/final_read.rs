@@ -37,11 +37,15 @@ impl FinalReads {
             self.unrecorded.insert(operation.load.clone(), workload.clone());
         }
         let Action::FinalRead { workload, nodes, why } = &operation.action else { return };
+        let Operation { load, invoked_s, completed_s, .. } = operation;
         if operation.outcome == Outcome::Ok {
-            self.read.insert(operation.load.clone());
+            self.read.insert(load.clone());
+            if !why.is_empty() {
+                let told = format!("what was read of load {load} in the end may not be all: {why}");
+                self.missed.insert((load.clone(), workload.clone()), told);
+            }
             return;
         }
-        let Operation { load, invoked_s, completed_s, .. } = operation;
         let told = format!(
             "the final state of load {load} was not read ({} asked for {:.0} s: {why}). Give the recovery phase more \
              time, or look at the nodes' logs",
@@ -76,7 +80,9 @@ impl FinalReads {
             return report;
         }
         let explanation = format!("{}. What was seen before: {}", doubts.join(". "), report.explanation);
-        Report { verdict: report.verdict.and(Verdict::Unknown), explanation, ..report }
+        // None that is known of is not none.
+        let [lost, invented] = [report.lost, report.invented].map(|count| count.filter(|count| *count > 0));
+        Report { verdict: report.verdict.and(Verdict::Unknown), explanation, lost, invented, ..report }
     }
 }
 
@@ -181,6 +187,28 @@ mod tests {
         assert_eq!(judged(&failed, &[], Verdict::Pass).0, Verdict::Unknown);
         // What was shown not to hold stays shown.
         assert_eq!(judged(&failed, &[], Verdict::Fail).0, Verdict::Fail);
+    }
+
+    #[test]
+    fn what_was_read_at_one_of_two_leaders_shows_no_pass_and_not_that_nothing_is_lost() {
+        let why = "n1 and n2 led at once".to_owned();
+        let (nodes, workload) = (vec!["n1".to_owned(), "n2".to_owned()], ledger::NAME.to_owned());
+        let action = Action::FinalRead { workload, nodes, why };
+        let read = Operation { action, ..read("l", ledger::NAME, Outcome::Ok) };
+        let mut final_reads = FinalReads::default();
+        final_reads.observe(&read);
+        let with = |verdict, lost| Report {
+            verdict,
+            lost: Some(lost),
+            invented: Some(0),
+            ..Report::new(ledger::NAME)
+        };
+        let judged = final_reads.judge(with(Verdict::Pass, 0));
+        assert_eq!((judged.verdict, judged.lost, judged.invented), (Verdict::Unknown, None, None));
+        let told = "what was read of load l in the end may not be all: n1 and n2 led at once. What was seen";
+        assert!(judged.explanation.starts_with(told), "{}", judged.explanation);
+        let judged = final_reads.judge(with(Verdict::Fail, 3));
+        assert_eq!((judged.verdict, judged.lost), (Verdict::Fail, Some(3)));
     }
 
     #[test]

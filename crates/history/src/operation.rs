@@ -190,13 +190,13 @@ pub enum Action {
         clients: u32,
     },
     /// How the final read of a load went, recorded after all that it found: `ok` when everything was read. Without one
-    /// that is `ok`, the load's final state is not known.
+    /// that is `ok` and has no `why`, the load's final state is not known.
     FinalRead {
         /// The load's workload.
         workload: String,
         /// Nodes that were asked.
         nodes: Vec<String>,
-        /// Why it was not read; empty when it was.
+        /// Why it was not read; with `ok`, why what was read may not be all. Empty when nothing is in doubt.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         why: String,
     },

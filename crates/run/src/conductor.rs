@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
-use history::{EventKind, EventSink, FaultId, Operation, PhaseFacts};
+use history::{EventKind, EventSink, FaultId, Operation, Outcome, PhaseFacts};
 use load::{Clock, FINAL_READ_PATIENCE, LoadCpu, LoadHandle, PATIENCE_AFTER_A_MISS};
 use results::EndedEarly;
 use scenario::{Fault, Scenario};
@@ -95,8 +95,9 @@ impl Conductor<'_> {
         if interrupted.is_none() {
             let several = || several_leaders(|| underway.leaders(), BETWEEN_LOOKS);
             let before = several();
-            append_to_history(self.directory, &self.read_the_end())?;
-            self.tell_leaders(&before | &several());
+            let mut read = self.read_the_end();
+            self.tell_leaders(&before | &several(), &mut read);
+            append_to_history(self.directory, &read)?;
         }
         let Found { watched, links, memory_bytes_max, volumes, recoveries } = underway.finish();
         let cpu_seconds = target.usage(&[], load_cpu).by_part();
@@ -230,11 +231,20 @@ impl Conductor<'_> {
         (used, ended_early)
     }
 
-    /// Says who led while the final state was read, where several did.
-    fn tell_leaders(&self, several: BTreeSet<String>) {
-        if !several.is_empty() {
-            self.chronicle.say(EventKind::LeadersAtTheEnd { nodes: several.into_iter().collect() });
+    /// Says who led while the final state was read, where several did: it was read at one of them.
+    fn tell_leaders(&self, several: BTreeSet<String>, read: &mut [Operation]) {
+        if several.is_empty() {
+            return;
         }
+        let nodes: Vec<String> = several.into_iter().collect();
+        for operation in read {
+            if let history::Action::FinalRead { why, .. } = &mut operation.action
+                && operation.outcome == Outcome::Ok
+            {
+                *why = format!("{} led at once, and it was read at one of them", nodes.join(" and "));
+            }
+        }
+        self.chronicle.say(EventKind::LeadersAtTheEnd { nodes });
     }
 
     fn read_the_end(&self) -> Vec<Operation> {

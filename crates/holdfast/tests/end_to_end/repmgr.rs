@@ -81,4 +81,6 @@ fn a_run_whose_final_state_was_read_at_one_of_two_primaries_does_not_pass() {
         result["reasons"].to_string().contains("led at once when the final state was read"),
         "{result:#}"
     );
+    let ledger = check(&result, "ledger");
+    assert!(ledger["verdict"] != "pass" && ledger["lost"] != 0, "{ledger:#}");
 }
