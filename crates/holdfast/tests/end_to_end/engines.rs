@@ -7,6 +7,17 @@ use crate::holdfast::{Desk, Finished, arguments};
 use crate::traces::Before;
 use crate::turns::beside_others;
 
+/// An expectation in place of a scenario's own.
+pub const NOTHING_LOST: &str = "expect={ lost_writes: 0, invented_writes: 0 }";
+
+/// A schedule in place of a scenario's own: the leader's host loses power for `off_s` of a phase of `phase_s` seconds.
+pub fn leader_off_briefly(phase_s: u32, off_s: u32) -> String {
+    format!(
+        "schedule=[{{ phase: baseline, for: 2s }}, {{ phase: fault, for: {phase_s}s, faults: [{{ power-off: {{ host: \
+         leader }}, at: 0s, for: {off_s}s }}] }}]"
+    )
+}
+
 /// What a scenario came to that ends with `code`; nothing, and said so, where no lab or no such database can be had.
 pub fn ended(test: &str, engine: &str, code: i32, more: &[&str]) -> Option<Value> {
     let _turn = beside_others();

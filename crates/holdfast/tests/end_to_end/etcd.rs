@@ -2,16 +2,14 @@
 
 use serde_json::Value;
 
-use crate::engines::{check, ended};
+use crate::engines::{NOTHING_LOST, check, ended, leader_off_briefly};
 
 /// The first tier's part of all that follows.
 #[test]
 fn etcd_that_loses_its_leaders_host_for_three_seconds_keeps_what_it_acknowledged() {
     let test = "etcd_that_loses_its_leaders_host_for_three_seconds";
-    let brief = "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 6s, faults: [{ power-off: { host: leader }, at: \
-                 0s, for: 3s }] }]";
-    let expected = "expect={ lost_writes: 0, invented_writes: 0 }";
-    let arguments = ["scenarios/etcd.yaml", "--set", brief, "--set", expected];
+    let brief = leader_off_briefly(6, 3);
+    let arguments = ["scenarios/etcd.yaml", "--set", &brief, "--set", NOTHING_LOST];
     let Some(result) = ended(test, "etcd", 0, &arguments) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
     for name in ["ledger", "register", "list-append"] {

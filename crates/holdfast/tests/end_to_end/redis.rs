@@ -1,6 +1,6 @@
 //! Redis with Sentinel: what a partition and the loss of its primary's host cost, with and without waiting for replicas.
 
-use crate::engines::{check, ended};
+use crate::engines::{NOTHING_LOST, check, ended, leader_off_briefly};
 
 /// Each write waits for a replica, and a primary without replicas refuses writes.
 const WAITING: [&str; 3] = [
@@ -13,11 +13,9 @@ const WAITING: [&str; 3] = [
 #[test]
 fn redis_promotes_a_replica_within_seconds_and_keeps_the_writes_that_waited_for_one() {
     let test = "redis_promotes_a_replica_within_seconds";
-    let brief = "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 10s, faults: [{ power-off: { host: leader }, at: \
-                 0s, for: 5s }] }]";
-    let expected = "expect={ lost_writes: 0, invented_writes: 0 }";
+    let brief = leader_off_briefly(10, 5);
     let arguments =
-        [&["scenarios/redis.yaml", "--set", brief, "--set", expected], WAITING.as_slice()].concat();
+        [&["scenarios/redis.yaml", "--set", &brief, "--set", NOTHING_LOST], WAITING.as_slice()].concat();
     let Some(result) = ended(test, "redis", 0, &arguments) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
     assert_eq!(check(&result, "bank")["verdict"], "pass", "{result:#}");

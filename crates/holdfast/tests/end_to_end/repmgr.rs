@@ -1,16 +1,14 @@
 //! PostgreSQL with repmgr, which fails over without a consensus store: through the loss of its primary's host, and with two
 //! primaries after a cut in the network.
 
-use crate::engines::{check, ended, judged};
+use crate::engines::{NOTHING_LOST, check, ended, judged, leader_off_briefly};
 
 /// The first tier's part of all that follows.
 #[test]
 fn repmgrd_promotes_a_standby_within_seconds_and_keeps_what_a_standby_had() {
     let test = "repmgrd_promotes_a_standby_within_seconds";
-    let brief = "schedule=[{ phase: baseline, for: 2s }, { phase: fault, for: 16s, faults: [{ power-off: { host: leader }, at: \
-                 0s, for: 15s }] }]";
-    let expected = "expect={ lost_writes: 0, invented_writes: 0 }";
-    let arguments = ["scenarios/repmgr.yaml", "--set", brief, "--set", expected];
+    let brief = leader_off_briefly(16, 15);
+    let arguments = ["scenarios/repmgr.yaml", "--set", &brief, "--set", NOTHING_LOST];
     let Some(result) = judged(test, "repmgr", &arguments) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
     assert_eq!(check(&result, "ledger")["lost"], 0, "{result:#}");
