@@ -211,10 +211,13 @@ pub enum EventKind {
         /// Why it did not happen.
         why: String,
     },
-    /// Several nodes said that they led, each when it was asked by itself, when the final state of the loads' data was read.
+    /// Several nodes led or may have led, each when it was asked by itself, when the final state of the loads' data was read.
     LeadersAtTheEnd {
-        /// Their names, in order.
+        /// The names of those that said so, in order.
         nodes: Vec<String>,
+        /// The names of those that did not answer, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        silent: Vec<String>,
     },
     /// A node has lost its power, and what was not synced could not be taken back from its volume: the content is in doubt.
     RollbackFailed {

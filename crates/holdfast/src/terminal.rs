@@ -200,6 +200,16 @@ fn figures(pulse: &Pulse) -> String {
     text
 }
 
+fn leaders_at_the_end(nodes: &[String], silent: &[String]) -> String {
+    match silent {
+        [] => format!("SEVERAL LEADERS {} while the final state was read", nodes.join(" and ")),
+        _ => format!(
+            "NO ANSWER from {} whether it leads, while the final state was read",
+            silent.join(" and ")
+        ),
+    }
+}
+
 /// An event as one line for a person; none for what is told otherwise.
 fn told(kind: &EventKind) -> Option<String> {
     Some(match kind {
@@ -257,9 +267,7 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::FinalReadMissed { load, nodes, why } => {
             format!("NOT READ the final state of {load} at {}: {why}", or_nothing(nodes))
         }
-        EventKind::LeadersAtTheEnd { nodes } => {
-            format!("SEVERAL LEADERS {} while the final state was read", nodes.join(" and "))
-        }
+        EventKind::LeadersAtTheEnd { nodes, silent } => leaders_at_the_end(nodes, silent),
         EventKind::RollbackFailed { volume, why, .. } => format!("NOT ROLLED BACK {volume}: {why}"),
         EventKind::LabStall { stall } => format!("STALL {stall}"),
         EventKind::Interference { interference } => format!("INTERFERENCE {interference}"),

@@ -1,7 +1,6 @@
 //! What happens before and after a load, from the clients' place and through the leader: tables made and loaded, and
 //! the final read.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use client::reactor;
@@ -11,7 +10,7 @@ use workload::TableSetup;
 use crate::clock::Clock;
 use crate::generator::message_of;
 use crate::plan::{LoadError, LoadPlan, OnThread};
-use client::{Backoff, Connector, Dialect, Session, SessionError};
+use client::{Backoff, ConnectError, Connected, Connector, Dialect, Session, SessionError};
 
 /// How long one statement of the preparation may take: loading and indexing at a large scale takes minutes.
 const PREPARE_STATEMENT: Duration = Duration::from_secs(600);
@@ -98,28 +97,6 @@ pub fn leader(plan: &LoadPlan, on_thread: OnThread, within: Duration) -> Result<
             Ok(node) => Ok(node),
             Err(_) => Err(gave_up(plan, "looking for the leader", last_error)),
         }
-    })
-}
-
-/// The nodes that take writes, each connected to by itself and once, for as long as `of_one_node`.
-///
-/// # Errors
-/// When the plan cannot be carried out.
-pub fn leaders(
-    plan: &LoadPlan,
-    on_thread: OnThread,
-    of_one_node: Duration,
-) -> Result<BTreeSet<String>, LoadError> {
-    in_place(plan, on_thread, |plan| async move {
-        let mut leaders = BTreeSet::new();
-        for endpoint in &plan.endpoints {
-            let alone = LoadPlan { endpoints: vec![endpoint.clone()], spreads: false, ..plan.clone() };
-            let mut leader = Leader::new(&alone, of_one_node);
-            if let Ok(Ok((_, node))) = reactor::timeout(of_one_node, leader.connect()).await {
-                leaders.insert(node);
-            }
-        }
-        Ok(leaders)
     })
 }
 
@@ -242,10 +219,14 @@ impl Leader {
     }
 
     pub(crate) async fn connect(&mut self) -> Result<(Session, String), Failure> {
-        match self.connector.connect(&mut self.rng).await {
+        match self.connect_once().await {
             Ok(connected) => Ok((connected.session, connected.node)),
             Err(error) => Err(Failure { may_pass: true, why: error.to_string() }),
         }
+    }
+
+    pub(crate) async fn connect_once(&mut self) -> Result<Connected, ConnectError> {
+        self.connector.connect(&mut self.rng).await
     }
 
     pub(crate) async fn pause(&mut self) {

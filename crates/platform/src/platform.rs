@@ -5,6 +5,7 @@
 //! database does it is its engine's knowledge.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ use crate::vm::Vm;
 
 /// Between two attempts at something that did not work.
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
+/// How long a node that does not say whether it leads may take to turn a connection down.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -131,6 +134,20 @@ impl Platform {
     #[must_use]
     pub fn leaders_by_asking(&self) -> BTreeSet<String> {
         self.roles().leaders.into_iter().collect()
+    }
+
+    /// The nodes' roles, each asked by itself; silent are those alone that take connections of clients all the same.
+    #[must_use]
+    pub fn roles_of_those_that_take_connections(&self) -> Roles {
+        let mut roles = self.roles();
+        roles.silent.retain(|name, _| {
+            let named = self.datacentre.vms_on().into_iter().find(|vm| vm.to_string() == *name);
+            named.is_some_and(|vm| {
+                let connected = self.node(vm).connect(self.client_address(vm).port(), CONNECT_PATIENCE);
+                !connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+            })
+        });
+        roles
     }
 
     /// Whether the nodes say that every one of them takes writes and none leads.

@@ -395,6 +395,17 @@ fn what_is_up(run: &RunDirectory, from_snapshot: bool) -> &'static str {
     }
 }
 
+fn leaders_at_the_end(nodes: &[String], silent: &[String]) -> String {
+    let led = format!("{} led while the final state was read", format::listed(nodes));
+    match (nodes, silent) {
+        (_, []) => format!("{led}."),
+        ([], _) => {
+            format!("Whether {} led while the final state was read is not known.", format::listed(silent))
+        }
+        _ => format!("{led}, and perhaps {}, which did not answer.", format::listed(silent)),
+    }
+}
+
 /// An event in words, with a class of the style sheet for those that matter most.
 fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
     let name = |fault: &FaultId| name_of(run, *fault);
@@ -452,9 +463,7 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::FinalReadMissed { load, nodes, why } => {
             ("fault", format!("The final state of {load} was not read at {}: {why}", format::listed(nodes)))
         }
-        EventKind::LeadersAtTheEnd { nodes } => {
-            ("fault", format!("{} led while the final state was read.", format::listed(nodes)))
-        }
+        EventKind::LeadersAtTheEnd { nodes, silent } => ("fault", leaders_at_the_end(nodes, silent)),
         EventKind::RollbackFailed { volume, why, .. } => ("fault", format!("No rollback: {volume}: {why}")),
         EventKind::LabStall { stall } => ("fault", format!("Stall: {stall}.")),
         EventKind::Interference { interference } => {

@@ -54,7 +54,10 @@ pub(crate) fn result(
             EventKind::RollbackFailed { .. } => {
                 result.lab.failed_rollbacks.extend(FailedRollbackResult::told_by(event));
             }
-            EventKind::LeadersAtTheEnd { nodes } => result.leaders_at_the_end.clone_from(nodes),
+            EventKind::LeadersAtTheEnd { nodes, silent } => {
+                result.leaders_at_the_end.clone_from(nodes);
+                result.silent_at_the_end.clone_from(silent);
+            }
             EventKind::Check { name, verdict, explanation } => {
                 result.checks.push(CheckResult::new(name, *verdict, explanation))
             }

@@ -60,6 +60,8 @@ pub enum Doubt<'r> {
     NothingToLose(&'r str),
     /// The final state was read at one of several leaders.
     SeveralLeaders(&'r [String]),
+    /// Nodes that may have led when the final state was read: they did not say.
+    SilentNodes(&'r [String]),
     /// A load none of whose operations succeeded.
     NoSuccess(&'r LoadResult),
     /// A load that did next to nothing, or little but fail.
@@ -136,10 +138,12 @@ impl RunResult {
     fn doubts_of_loads(&self) -> Vec<Doubt<'_>> {
         let leaders = self.leaders_at_the_end.as_slice();
         let several = (leaders.len() > 1).then_some(Doubt::SeveralLeaders(leaders));
+        let unheard = self.silent_at_the_end.as_slice();
+        let unheard = (!unheard.is_empty()).then_some(Doubt::SilentNodes(unheard));
         let silent = self.loads.iter().filter(|load| load.measured.transactions == 0).map(Doubt::NoSuccess);
         let barren = self.loads.iter().filter_map(|load| Some(Doubt::Barren(load, load.barren()?)));
         let unchecked = self.checks.is_empty().then_some(Doubt::NoChecks);
-        several.into_iter().chain(silent).chain(barren).chain(unchecked).collect()
+        several.into_iter().chain(unheard).chain(silent).chain(barren).chain(unchecked).collect()
     }
 }
 
@@ -168,6 +172,7 @@ impl Doubt<'_> {
             Doubt::FaultAfterLoads(..)
             | Doubt::NothingToLose(_)
             | Doubt::SeveralLeaders(_)
+            | Doubt::SilentNodes(_)
             | Doubt::NoSuccess(_)
             | Doubt::Barren(..)
             | Doubt::NoChecks => false,
@@ -209,6 +214,13 @@ impl fmt::Display for Doubt<'_> {
             Doubt::NothingToLose(why) => write!(formatter, "durability at power-off was not tested: {why}"),
             Doubt::SeveralLeaders(nodes) => {
                 write!(formatter, "{} led at once when the final state was read", nodes.join(" and "))
+            }
+            Doubt::SilentNodes(nodes) => {
+                write!(
+                    formatter,
+                    "{} did not say whether it leads when the final state was read",
+                    nodes.join(" and ")
+                )
             }
             Doubt::NoSuccess(load) => write!(formatter, "load {} has no success", load.name),
             Doubt::Barren(load, _) => {

@@ -61,9 +61,13 @@ pub struct RunResult {
     /// Agents: the load generator's processes on other machines, with what is known of their clocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFacts>,
-    /// The nodes that led when the final state of the loads' data was read, where several did: it was read at one of them.
+    /// The nodes that led when the final state of the loads' data was read, where several did or may have done: it was read at
+    /// one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders_at_the_end: Vec<String>,
+    /// The nodes that did not say then whether they led, although they took connections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent_at_the_end: Vec<String>,
     /// The lab itself.
     pub lab: LabResult,
     /// The run as planned and built.
@@ -94,6 +98,7 @@ impl RunResult {
             migrations: Vec::new(),
             agents: Vec::new(),
             leaders_at_the_end: Vec::new(),
+            silent_at_the_end: Vec::new(),
             lab: LabResult::default(),
             facts,
         }

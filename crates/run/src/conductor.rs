@@ -1,6 +1,6 @@
 //! The run itself: loads start, phases pass, faults strike and heal on time, loads stop, and the end is read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
 use history::{EventKind, EventSink, FaultId, Operation, Outcome, PhaseFacts};
-use load::{Clock, FINAL_READ_PATIENCE, LoadCpu, LoadHandle, PATIENCE_AFTER_A_MISS};
+use load::{Clock, FINAL_READ_PATIENCE, Leadership, LoadCpu, LoadHandle, PATIENCE_AFTER_A_MISS};
 use results::EndedEarly;
 use scenario::{Fault, Scenario};
 use verdict::Shown;
@@ -18,8 +18,8 @@ use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, append_to_history};
 use crate::directory::RunDirectory;
 use crate::lab_shown::lab_shown;
+use crate::leaders_at_the_end::{BETWEEN_LOOKS, may_lead};
 use crate::prepared::Prepared;
-use crate::several_leaders::{BETWEEN_LOOKS, several_leaders};
 use crate::target::{Beginning, Found, PlaceError, TargetError, Underway};
 
 /// How far ahead the clock's zero lies when every client has connected, so that all that looks on has begun.
@@ -93,10 +93,11 @@ impl Conductor<'_> {
         let faults = underway.settle(interrupted.is_some());
         let recorded = collector.finish()?;
         if interrupted.is_none() {
-            let several = || several_leaders(|| underway.leaders(), BETWEEN_LOOKS);
-            let before = several();
+            let look = || may_lead(|| underway.leadership(), BETWEEN_LOOKS);
+            let before = look();
             let mut read = self.read_the_end();
-            self.tell_leaders(&before | &several(), &mut read);
+            let seen = if before.is_in_doubt() { before } else { look() };
+            self.tell_leaders(seen, &mut read);
             append_to_history(self.directory, &read)?;
         }
         let Found { watched, links, memory_bytes_max, volumes, recoveries } = underway.finish();
@@ -231,20 +232,26 @@ impl Conductor<'_> {
         (used, ended_early)
     }
 
-    /// Says who led while the final state was read, where several did: it was read at one of them.
-    fn tell_leaders(&self, several: BTreeSet<String>, read: &mut [Operation]) {
-        if several.is_empty() {
+    /// Says who led or may have led while the final state was read, where several did: it was read at one of them.
+    fn tell_leaders(&self, seen: Leadership, read: &mut [Operation]) {
+        if !seen.is_in_doubt() {
             return;
         }
-        let nodes: Vec<String> = several.into_iter().collect();
+        let nodes: Vec<String> = seen.leaders.into_iter().collect();
+        let silent: Vec<String> = seen.silent.into_iter().collect();
+        let told = if silent.is_empty() {
+            format!("{} led at once, and it was read at one of them", nodes.join(" and "))
+        } else {
+            format!("{} did not say whether it leads, and may have what was not read", silent.join(" and "))
+        };
         for operation in read {
             if let history::Action::FinalRead { why, .. } = &mut operation.action
                 && operation.outcome == Outcome::Ok
             {
-                *why = format!("{} led at once, and it was read at one of them", nodes.join(" and "));
+                why.clone_from(&told);
             }
         }
-        self.chronicle.say(EventKind::LeadersAtTheEnd { nodes });
+        self.chronicle.say(EventKind::LeadersAtTheEnd { nodes, silent });
     }
 
     fn read_the_end(&self) -> Vec<Operation> {
@@ -371,8 +378,8 @@ mod tests {
             Vec::new()
         }
 
-        fn leaders(&self) -> BTreeSet<String> {
-            BTreeSet::new()
+        fn leadership(&self) -> Leadership {
+            Leadership::default()
         }
 
         fn finish(self: Box<Self>) -> Found {

@@ -3,7 +3,6 @@
 //! Owns what stands in the lab's place before and while the loads run. Nothing is started but agents, and nothing is installed: what
 //! the run leaves are the workloads' tables. How a fault is struck is `strikes`' business, how an agent is called `scenario_agents`'.
 
-use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -12,7 +11,8 @@ use std::time::Duration;
 use client::Address;
 use history::{EventKind, EventSink, FaultId, HostFacts, NodeFacts, NodeId, RunFacts, SiteFacts};
 use load::{
-    Batch, Clock, Encryption, Endpoint, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread, Password, here,
+    Batch, Clock, Encryption, Endpoint, Leadership, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread,
+    Password, here,
 };
 use nix::sys::resource::{Resource, getrlimit};
 use pods::{Pods, PodsError, PodsOf, Watching, fleet_plan};
@@ -321,9 +321,8 @@ impl Underway for ClusterRun {
         self.strikes.records()
     }
 
-    fn leaders(&self) -> BTreeSet<String> {
-        let ask = |plan: &LoadPlan| load::leaders(plan, here(), ROLE_PATIENCE).ok();
-        self.asked.as_ref().and_then(ask).unwrap_or_default()
+    fn leadership(&self) -> Leadership {
+        self.asked.as_ref().map(|plan| load::leadership(plan, ROLE_PATIENCE)).unwrap_or_default()
     }
 
     fn finish(self: Box<Self>) -> Found {

@@ -2,7 +2,7 @@
 //!
 //! Owns what of them a run begins and ends, in which order. What they do is their own business.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use faulting::{Faulting, Upgrade};
 use faults::{FaultRecord, Planted};
 use history::{EventSink, FaultId, LabPart, Stall};
 use lab::attachment::{self, AttachmentError};
-use load::{LoadCpu, LoadHandle, OnThread};
+use load::{Leadership, LoadCpu, LoadHandle, OnThread};
 use platform::{Datacentre, LeaderWatch, Platform, VolumeWatch};
 use pods::{Pods, PodsOf, Watching};
 use results::LinkResult;
@@ -220,8 +220,15 @@ impl Underway for LabRun {
         records
     }
 
-    fn leaders(&self) -> BTreeSet<String> {
-        self.platform.leaders_by_asking()
+    fn leadership(&self) -> Leadership {
+        let roles = self.platform.roles_of_those_that_take_connections();
+        if !roles.equals.is_empty() {
+            return Leadership::default();
+        }
+        Leadership {
+            leaders: roles.leaders.into_iter().collect(),
+            silent: roles.silent.into_keys().collect(),
+        }
     }
 
     fn finish(mut self: Box<Self>) -> Found {

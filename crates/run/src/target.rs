@@ -2,7 +2,7 @@
 //!
 //! Owns the two traits between them. The lab's side is [`crate::in_the_lab`], a cluster's [`crate::external`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use faults::FaultRecord;
 use history::{FaultId, NodeId, RecoveryStep};
 use lab::attachment::AttachmentError;
-use load::{Batch, Clock, LoadCpu, LoadHandle, LoadPlan, OnThread};
+use load::{Batch, Clock, Leadership, LoadCpu, LoadHandle, LoadPlan, OnThread};
 use pods::PodsError;
 use results::LinkResult;
 use scenario::{Fault, Scenario};
@@ -130,8 +130,8 @@ pub(crate) trait Underway {
     /// Waits for what is under way; what is known of each fault.
     fn settle(&mut self, in_a_hurry: bool) -> Vec<FaultRecord>;
 
-    /// The nodes that say they lead, each asked by itself; nobody, where every node takes writes.
-    fn leaders(&self) -> BTreeSet<String>;
+    /// The nodes that say they lead and those that do not answer, each asked by itself; none, where every node takes writes.
+    fn leadership(&self) -> Leadership;
 
     /// What was seen, once the end has been read.
     fn finish(self: Box<Self>) -> Found;

@@ -128,6 +128,10 @@ pub(crate) fn in_words(doubt: &Doubt<'_>) -> String {
             "{doubt}: it was read at one of them, and nobody knows what the others hold; have the old leader fenced \
              before another is promoted, or give the recovery phase more time"
         ),
+        Doubt::SilentNodes(_) => format!(
+            "{doubt}: it may lead beside the node that was read, and hold what that one does not; find out from \
+             its log why it does not answer, or give the recovery phase more time"
+        ),
         Doubt::NoSuccess(load) => format!("load {}: none of its operations succeeded", load.name),
         Doubt::Barren(load, why) => barren(load, *why),
         Doubt::NoChecks => {
@@ -205,6 +209,17 @@ mod tests {
         );
         let checks = vec![CheckResult::new("kv", Verdict::Fail, "lost")];
         assert_eq!(verdict(&RunResult { checks, ..with(&["n1", "n2"]) }, 0, None, None).0, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_node_that_did_not_say_whether_it_leads_when_the_final_state_was_read_leaves_no_pass() {
+        let silent_at_the_end = vec!["n3".to_owned()];
+        let (doubtful, reasons) = verdict(&RunResult { silent_at_the_end, ..ended(100, 1) }, 0, None, None);
+        assert_eq!(doubtful, Verdict::Unknown);
+        assert!(
+            reasons[0].starts_with("n3 did not say whether it leads when the final state was read: "),
+            "{reasons:?}"
+        );
     }
 
     #[test]

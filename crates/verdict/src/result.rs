@@ -67,6 +67,7 @@ pub fn draw(
         checked.into_iter().map(|check| (check.result, check.lost)).unzip();
     let lost = Lost { count: results::losses::lost_writes(&checks), known: lost.concat() };
     let lab = shown.lab.as_ref();
+    let (leaders_at_the_end, silent_at_the_end) = leaders_at_the_end(events);
     let mut result = RunResult {
         checks,
         faults: fault_results((planned, shown), &agents, &lost, events),
@@ -77,7 +78,8 @@ pub fn draw(
         links_receipt: lab.and_then(|lab| lab.links.clone()),
         migrations: migrations(events),
         agents,
-        leaders_at_the_end: leaders_at_the_end(events),
+        leaders_at_the_end,
+        silent_at_the_end,
         ..RunResult::blank(planned.facts.clone())
     };
     let evidence = paper::Evidence {
@@ -152,9 +154,10 @@ fn migrations(events: &[Event]) -> Vec<MigrationFacts> {
     events.iter().filter_map(facts).collect()
 }
 
-fn leaders_at_the_end(events: &[Event]) -> Vec<String> {
+/// The nodes that led at the final read and those that did not answer, where several may have led.
+fn leaders_at_the_end(events: &[Event]) -> (Vec<String>, Vec<String>) {
     let told = events.iter().rev().find_map(|event| match &event.kind {
-        EventKind::LeadersAtTheEnd { nodes } => Some(nodes.clone()),
+        EventKind::LeadersAtTheEnd { nodes, silent } => Some((nodes.clone(), silent.clone())),
         _ => None,
     });
     told.unwrap_or_default()

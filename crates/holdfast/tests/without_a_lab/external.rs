@@ -28,7 +28,7 @@ tested: { here: false, from: this test }
 /// A cluster of two with a scenario beside a command file.
 struct Cluster {
     leader: Server,
-    _standby: Server,
+    standby: Server,
     folder: Folder,
 }
 
@@ -70,7 +70,7 @@ expect: {{ lost_writes: 0, invented_writes: 0 }}
         );
         let folder = Folder::with(&scenario);
         fs::write(folder.path().join("stop.yaml"), command_file).expect("written");
-        Some(Cluster { leader, _standby: standby, folder })
+        Some(Cluster { leader, standby, folder })
     }
 
     /// The states of the leader's backends, as letters.
@@ -152,6 +152,30 @@ fn a_command_that_ends_with_0_and_does_nothing_makes_no_pass() {
         result["faults"][0]["receipt"]["evidence"].to_string().contains("the fault does not stand"),
         "{result:#}"
     );
+}
+
+#[test]
+fn a_member_that_takes_connections_and_does_not_say_whether_it_leads_makes_no_pass() {
+    let Some(cluster) = Cluster::new(STOP) else { return };
+    let path = cluster.folder.path().join("mine.yaml");
+    let text = fs::read_to_string(&path).expect("the scenario");
+    let until_schedule = text.split("schedule:").next().expect("what stands before");
+    let schedule = "schedule: [{ phase: baseline, for: 2s }]\nexpect: { lost_writes: 0 }\n";
+    fs::write(&path, format!("{until_schedule}{schedule}")).expect("written");
+    let signal = |name: &str| {
+        let standby = cluster.standby.pid().to_string();
+        assert!(Command::new("kill").args([name, &standby]).status().is_ok_and(|status| status.success()));
+    };
+    signal("-STOP");
+    let (code, said) = cluster.folder.said(&["run", "mine.yaml"]);
+    signal("-CONT");
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("n1 did not say whether it leads"), "{said}");
+    let result = json(&cluster.folder.run_directory().join("result.json"));
+    assert_eq!(result["silent_at_the_end"][0], "n1", "{result:#}");
+    assert_eq!(result["checks"][0]["verdict"], "unknown", "{result:#}");
+    let (code, said) = cluster.folder.said(&["run", "mine.yaml"]);
+    assert_eq!(code, 0, "both answer: {said}");
 }
 
 /// A run that goes on until it is ended.

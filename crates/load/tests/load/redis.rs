@@ -5,7 +5,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use history::{Action, Outcome};
-use load::{Batch, Clock, LoadPlan, Protocol, Wait, leaders, prepare, start};
+use load::{Batch, Clock, Leadership, LoadPlan, Protocol, Wait, leadership, prepare, start};
+use nix::sys::signal::Signal;
 
 use crate::real_loads::{self, here};
 use crate::redis_server::{self, Server};
@@ -78,15 +79,24 @@ fn a_failover_loses_acknowledged_writes_but_none_that_a_replica_had() {
 }
 
 #[test]
-fn each_node_that_takes_writes_is_found_and_a_replica_or_a_lost_node_is_not() {
+fn each_node_that_takes_writes_is_found_and_a_silent_one_is_told_apart_from_a_replica_and_a_lost_one() {
     let Some(primary) = Server::here("each_node_that_takes_writes_is_found", &[]) else { return };
     let replica = Server::replica_of(&primary, &[]);
     replica.wait_for_info("replication", "master_link_status:up");
     let plan = plan("ledger", 1, &[&primary, &replica]);
-    let leading = || Vec::from_iter(leaders(&plan, here(), Duration::from_secs(2)).expect("asked"));
-    assert_eq!(leading(), ["n1"]);
+    let check = |leaders: &[&str], silent: &[&str]| {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        let expected = Leadership { leaders: names(leaders), silent: names(silent) };
+        assert_eq!(leadership(&plan, Duration::from_secs(2)), expected);
+    };
+    check(&["n1"], &[]);
     replica.cli(&["REPLICAOF", "NO", "ONE"]);
-    assert_eq!(leading(), ["n1", "n2"]);
+    check(&["n1", "n2"], &[]);
+    // Its kernel still takes connections.
+    primary.signal(Signal::SIGSTOP);
+    check(&["n2"], &["n1"]);
+    primary.signal(Signal::SIGCONT);
+    check(&["n1", "n2"], &[]);
     drop(primary);
-    assert_eq!(leading(), ["n2"]);
+    check(&["n2"], &[]);
 }
