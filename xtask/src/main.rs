@@ -250,7 +250,7 @@ enum Bench {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Test { all } => xtask::test::run(all),
+        Command::Test { all } => suite::run(all),
         Command::Tidy => {
             let found = xtask::tidy::check_repository(&xtask::repository_root())?;
             for violation in &found {

@@ -73,19 +73,20 @@ const TABLE: &[(&str, May)] = &[
     ),
     ("run", May::Anything),
     ("holdfast", May::Anything),
+    ("suite", May::Only("")),
     (
         "xtask",
         May::Only(
             "atlas capabilities check client clock disk engine fabric faults history kubernetes kubernetes_lab \
-             lab measure model remote results scenario workload",
+             lab measure model remote results scenario suite workload",
         ),
     ),
 ];
 
 /// Programs, which nobody imports.
-const PROGRAMS: &[&str] = &["holdfast", "xtask"];
+const PROGRAMS: &[&str] = &["holdfast", "suite", "xtask"];
 /// Where errors end and may lose their type.
-const MAY_USE_ANYHOW: &[&str] = &["holdfast", "xtask"];
+const MAY_USE_ANYHOW: &[&str] = &["holdfast", "suite", "xtask"];
 
 #[derive(Deserialize)]
 struct Metadata {

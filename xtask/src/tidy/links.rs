@@ -9,7 +9,7 @@ use super::{TextFile, Violation};
 /// A document that tells of the past.
 const PAST: &str = "CHANGELOG.md";
 /// Folders of the repository that documents name by path.
-const FOLDERS: &[&str] = &["scenarios/", "docs/", "crates/", "xtask/", "histories/", "fuzz/"];
+const FOLDERS: &[&str] = &["scenarios/", "docs/", "crates/", "suite/", "xtask/", "histories/", "fuzz/"];
 /// Paths that a command writes, and that are not committed.
 const WRITTEN: &[&str] = &["docs/atlas/", "docs/robustness"];
 

@@ -72,7 +72,7 @@ pub const EXCEPTIONS: &[Exception] = &[
 ];
 
 /// Crates whose job it is.
-const PROGRAMS: &[&str] = &["holdfast", "xtask"];
+const PROGRAMS: &[&str] = &["holdfast", "suite", "xtask"];
 
 /// Tokens of each use.
 const PATTERNS: &[(&str, &[&str])] = &[

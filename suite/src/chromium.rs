@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::Outcome;
+use crate::Outcome;
 
 /// Names under which it goes.
 const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome"];

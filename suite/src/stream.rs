@@ -11,7 +11,7 @@ use anyhow::Context;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::tally::{Tally, skipped_line};
+use crate::tally::{Tally, skipped_line};
 
 /// Where all of it is kept, under the target directory.
 const LOG: &str = "xtask-test.log";

@@ -1,12 +1,14 @@
 //! `cargo xtask test`: everything that must hold, step by step, and one line at the end that counts it.
 //!
 //! Owns the order of the steps. What is tested stands with what is tested, tidiness of the repository too; how results are
-//! read, in [`tally`].
+//! read, in [`tally`]. It stands apart from the other chores because they are built with nearly all of the project, from other
+//! features of what that stands on, and would be built a second time for their tests.
 
 mod chromium;
 mod stream;
 pub mod tally;
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -20,6 +22,19 @@ const TESTS: [&str; 3] = ["test", "--workspace", "--tests"];
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// Most tests wait most of the time. Those that keep a processor busy take turns (`end_to_end/turns.rs`).
 const THREADS_FOR_A_PROCESSOR: usize = 2;
+
+/// The top folder of the repository this program was built from.
+#[must_use]
+pub fn repository_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// Where build results go.
+#[must_use]
+pub fn target_directory() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository_root().join("target"), PathBuf::from)
+}
 
 /// How a step came out.
 enum Outcome {
@@ -82,9 +97,11 @@ fn step(name: &str, tally: &mut Tally, does: impl FnOnce() -> anyhow::Result<Out
     Ok(())
 }
 
-fn cargo() -> Command {
+/// Cargo, at the top folder of the repository.
+#[must_use]
+pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(crate::repository_root());
+    command.current_dir(repository_root());
     command
 }
 
@@ -107,11 +124,11 @@ fn build() -> anyhow::Result<Outcome> {
 /// What this machine allows a lab to do, for whoever reads the rest: tests that need more skip themselves. Asks the program
 /// that was built with the tests: cargo would build one for itself alone from other features of what it stands on.
 fn machine() -> anyhow::Result<Outcome> {
-    let program = crate::target_directory().join("debug/holdfast");
+    let program = target_directory().join("debug/holdfast");
     if !program.is_file() {
         return Ok(Outcome::Skipped(format!("{} was not built", program.display())));
     }
-    let status = Command::new(program).arg("doctor").current_dir(crate::repository_root()).status()?;
+    let status = Command::new(program).arg("doctor").current_dir(repository_root()).status()?;
     Ok(match status.code() {
         Some(0) => Outcome::Passed,
         Some(255) => Outcome::Skipped("no lab can run here; the remedies stand above".to_owned()),
