@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use history::whole_file::{self, Link, WholeFileError};
 
 use crate::arguments::Listed;
-use crate::commands::engines::not_carried;
+use crate::commands::engine_matrix::matrix;
 use crate::commands::faults::in_a_line;
 use crate::commands::folder_of;
 use crate::exit::Exit;
@@ -36,9 +36,11 @@ pub fn list(what: Option<Listed>) -> Result<Exit, Exit> {
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, summary) in lines {
         printed!("{name:width$}  {summary}");
-        let engine = matches!(what, Listed::Engines).then(|| capabilities::named(&name)).flatten();
-        for line in engine.map(not_carried).unwrap_or_default() {
-            printed!("{:width$}    {line}", "");
+    }
+    if matches!(what, Listed::Engines) {
+        let workloads: Vec<&str> = workload::all().iter().map(|workload| workload.name()).collect();
+        for line in matrix(capabilities::engines(), &workloads) {
+            printed!("{line}");
         }
     }
     Ok(Exit::Done)

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod check;
 pub mod compare;
 pub mod doctor;
+mod engine_matrix;
 pub mod engines;
 pub mod explain;
 pub mod export;
