@@ -66,6 +66,8 @@ pub struct Desk {
     folder: TempDir,
     user: Option<u32>,
     hides_fuse: bool,
+    /// Where the program installs, in place of the user's own folder.
+    cache: Option<PathBuf>,
 }
 
 impl Desk {
@@ -84,13 +86,19 @@ impl Desk {
             &folder.path().join("scenarios"),
         );
         std::fs::create_dir(folder.path().join("temporary")).expect("folder for temporary files");
-        Desk { folder, user: None, hides_fuse: false }
+        Desk { folder, user: None, hides_fuse: false, cache: None }
     }
 
     /// The same, where it can have a lab. None, and said so, where not.
     pub fn with_a_lab(test: &str) -> Option<Desk> {
         let desk = Desk::new();
         desk.can_have_a_lab(test).then_some(desk)
+    }
+
+    /// The same, where the program installs into this folder.
+    pub fn installing_into(mut self, cache: PathBuf) -> Desk {
+        self.cache = Some(cache);
+        self
     }
 
     /// The same for an ordinary user: whoever runs the tests, or a user who owns nothing when that is root. None,
@@ -158,6 +166,9 @@ impl Desk {
         command.stdin(Stdio::null()).process_group(0);
         if let Some(user) = self.user {
             command.uid(user).gid(user).env("HOME", self.path());
+        }
+        if let Some(cache) = &self.cache {
+            command.env("HOLDFAST_CACHE", cache);
         }
         if self.hides_fuse {
             // SAFETY: between fork and exec the child makes system calls only.

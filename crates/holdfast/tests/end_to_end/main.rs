@@ -18,6 +18,7 @@ mod flaws;
 mod galera;
 mod holdfast;
 mod host_failure;
+mod images;
 mod interrupts;
 mod ipv6;
 mod isolation;
