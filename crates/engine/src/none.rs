@@ -68,10 +68,14 @@ impl Volumes {
     }
 
     /// Whether the process has said in its log that it listens.
-    fn listens(&self, node: &dyn Node) -> bool {
+    fn listens(&self, node: &dyn Node) -> Result<(), EngineError> {
         let said = node.log_tail(LOG, 1);
         let boot = format!("{}{}", server::LISTENS, node.boot());
-        said.trim_end() == boot
+        if said.trim_end() == boot {
+            return Ok(());
+        }
+        let source = std::io::Error::other("its log does not say that it listens");
+        Err(EngineError::Silent { node: node.name().to_owned(), source })
     }
 }
 

@@ -51,26 +51,25 @@ impl Processes {
         Ok(())
     }
 
-    /// Waits until `is_ready` says so.
+    /// Waits until `ready` has no error; the last one is told where the time is up.
     pub(crate) fn wait_ready(
         &self,
         node: &dyn Node,
         timeout: Duration,
-        is_ready: impl Fn() -> bool,
+        ready: impl Fn() -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let deadline = Instant::now() + timeout;
         loop {
             // Asked first: a process that has ended since is not ready.
-            let ready = is_ready();
+            let answer = ready();
             if !self.is_running(node) {
                 let log = node.log_tail(self.log, LOG_LINES);
                 return Err(EngineError::Exited { node: node.name().to_owned(), log });
             }
-            if ready {
-                return Ok(());
-            }
+            let Err(unready) = answer else { return Ok(()) };
             if Instant::now() >= deadline {
-                return Err(self.not_ready(node, &format!("{} is not ready", self.noun), timeout));
+                let what = format!("{} is not ready (asked last: {unready})", self.noun);
+                return Err(self.not_ready(node, &what, timeout));
             }
             std::thread::sleep(GLANCE);
         }

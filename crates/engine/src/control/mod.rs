@@ -289,7 +289,7 @@ impl Engine for Control {
     }
 
     fn wait_ready(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
-        self.processes.wait_ready(node, timeout, || self.ask(node, false).is_ok())
+        self.processes.wait_ready(node, timeout, || self.ask(node, false).map(drop))
     }
 
     fn stop(&self, node: &dyn Node, timeout: Duration) -> Result<(), EngineError> {
