@@ -1,4 +1,4 @@
-//! CPU time of threads that come and go, counted by the threads themselves.
+//! CPU time of threads that come and go, counted by the threads themselves, and what of it syncs of the machine's disk took.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +13,30 @@ thread_local! {
     static COUNTED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// What the thread is followed by, until it ends.
     static FOLLOWED: OnceCell<Followed> = const { OnceCell::new() };
+}
+
+/// What all volumes of this process have used within syncs of the machine's disk, nanoseconds.
+static WITHIN_SYNCS_NS: AtomicU64 = AtomicU64::new(0);
+
+/// CPU time that the volumes of this process have used within syncs of the machine's disk: a database without a lab makes the
+/// same calls itself.
+#[must_use]
+pub fn cpu_time_within_syncs() -> Duration {
+    Duration::from_nanos(WITHIN_SYNCS_NS.load(Ordering::Relaxed))
+}
+
+/// Does it, and counts its CPU time as that of a sync.
+pub(crate) fn within_a_sync<T>(sync: impl FnOnce() -> T) -> T {
+    counted_in(&WITHIN_SYNCS_NS, sync)
+}
+
+fn counted_in<T>(sum_ns: &AtomicU64, does: impl FnOnce() -> T) -> T {
+    let now = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
+    let before = now();
+    let done = does();
+    // A process that uses 584 years of CPU time overflows this.
+    sum_ns.fetch_add(now().saturating_sub(before).as_nanos() as u64, Ordering::Relaxed);
+    done
 }
 
 /// A sum over threads.
@@ -93,6 +117,16 @@ mod tests {
         let from = used();
         while used() < from + Duration::from_millis(20) {}
         used()
+    }
+
+    #[test]
+    fn what_a_sync_uses_is_counted_and_what_is_used_outside_is_not() {
+        let sum_ns = AtomicU64::new(0);
+        counted_in(&sum_ns, || ());
+        burn();
+        assert!(sum_ns.load(Ordering::Relaxed) < 10_000_000);
+        counted_in(&sum_ns, burn);
+        assert!(sum_ns.load(Ordering::Relaxed) >= 20_000_000);
     }
 
     #[test]

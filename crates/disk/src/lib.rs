@@ -63,7 +63,7 @@ mod waits;
 
 pub use attributes::{Attributes, Change, Kind, Status};
 pub use block_log::{BLOCK_BYTES, SECTOR_BYTES};
-pub use cpu::CpuTime;
+pub use cpu::{CpuTime, cpu_time_within_syncs};
 pub use disk::{DefectGuard, Disk, DiskGroup, DiskTraffic, ModelledSyncs};
 pub use files::Files;
 pub use medium::{Access, Admitted, Corruption, Defect, SyncTimes};

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
+use crate::cpu::within_a_sync;
 use crate::medium::{Access, Admitted};
 
 /// A place for the content of files.
@@ -290,8 +291,8 @@ impl Object for FolderObject {
     fn sync(&self, data_only: bool) -> io::Result<()> {
         match (self.flush, data_only) {
             (Flush::Pretended, _) => Ok(()),
-            (Flush::Real, true) => self.file.sync_data(),
-            (Flush::Real, false) => self.file.sync_all(),
+            (Flush::Real, true) => within_a_sync(|| self.file.sync_data()),
+            (Flush::Real, false) => within_a_sync(|| self.file.sync_all()),
         }
     }
 
@@ -302,10 +303,12 @@ impl Object for FolderObject {
         if let (Ok(offset), Ok(bytes)) = (signed(offset), signed(bytes)) {
             // The disk works while the request for the sync is on its way. Only begins: what goes wrong stays with the
             // file's mapping, and the sync reports it.
-            // SAFETY: sync_file_range(2) takes no pointers; the descriptor is open for as long as `self` lives.
-            unsafe {
-                libc::sync_file_range(self.file.as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE);
-            }
+            within_a_sync(|| {
+                // SAFETY: sync_file_range(2) takes no pointers; the descriptor is open for as long as `self` lives.
+                unsafe {
+                    libc::sync_file_range(self.file.as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE);
+                }
+            });
         }
     }
 

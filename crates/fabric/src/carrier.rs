@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -37,6 +38,9 @@ const WAITING_FRAMES_MAX: usize = 1_000;
 /// Mark of the event that says a command waits.
 const COMMAND: u64 = u64::MAX;
 
+/// Of so many frames handed over the CPU time of one is read: its clock is a system call.
+const DELIVERIES_A_SAMPLE: u64 = 32;
+
 /// The thread's state.
 pub struct Carrier {
     epoll: Epoll,
@@ -59,11 +63,20 @@ pub struct Carrier {
     waits: u64,
     /// and by number of the port, at which of them it last had some.
     last_ready: Vec<u64>,
+    /// Frames that were handed over to a receiver's kernel,
+    deliveries: u64,
+    /// and the CPU time that took, nanoseconds, by samples.
+    delivery_ns: Arc<AtomicU64>,
 }
 
 impl Carrier {
-    /// Sets the thread's state up; `wake` is written to after each command.
-    pub fn new(wake: Arc<EventFd>, commands: Receiver<Command>, options: Options) -> nix::Result<Carrier> {
+    /// Sets the thread's state up; `wake` is written to after each command, `delivery_ns` counts CPU time of deliveries.
+    pub fn new(
+        wake: Arc<EventFd>,
+        commands: Receiver<Command>,
+        options: Options,
+        delivery_ns: Arc<AtomicU64>,
+    ) -> nix::Result<Carrier> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(wake.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, COMMAND))?;
         Ok(Carrier {
@@ -81,6 +94,8 @@ impl Carrier {
             buffer: vec![0; FRAME_BYTES_MAX],
             waits: 0,
             last_ready: Vec::new(),
+            deliveries: 0,
+            delivery_ns,
         })
     }
 
@@ -363,7 +378,15 @@ impl Carrier {
                 self.recorder.saw_arrive((from.unwrap_or_default(), to), frame, wall_ns);
             }
         }
-        match write(descriptor, frame) {
+        self.deliveries += 1;
+        let is_sample = self.deliveries.is_multiple_of(DELIVERIES_A_SAMPLE);
+        let before_ns = if is_sample { read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID) } else { 0 };
+        let taken = write(descriptor, frame);
+        if is_sample {
+            let used_ns = read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(before_ns);
+            self.delivery_ns.fetch_add(used_ns * DELIVERIES_A_SAMPLE, Ordering::Relaxed);
+        }
+        match taken {
             true => self.network.counters.delivered_packets += packets,
             false => self.network.counters.refused_packets += packets,
         }

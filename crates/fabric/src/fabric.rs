@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -67,6 +68,7 @@ impl From<CaptureFailed> for FabricError {
 pub struct Fabric {
     line: Line,
     thread: Option<JoinHandle<()>>,
+    delivery_ns: Arc<AtomicU64>,
 }
 
 /// A line to the thread; guards hold copies.
@@ -107,12 +109,14 @@ impl Fabric {
         let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(set_up)?;
         let wake = Arc::new(wake);
         let (commands, received) = mpsc::channel();
-        let carrier = Carrier::new(wake.clone(), received, options).map_err(set_up)?;
+        let delivery_ns = Arc::default();
+        let carrier =
+            Carrier::new(wake.clone(), received, options, Arc::clone(&delivery_ns)).map_err(set_up)?;
         let thread = std::thread::Builder::new()
             .name("fabric".to_owned())
             .spawn(move || carrier.carry())
             .map_err(FabricError::SetUp)?;
-        Ok(Fabric { line: Line { commands, wake }, thread: Some(thread) })
+        Ok(Fabric { line: Line { commands, wake }, thread: Some(thread), delivery_ns })
     }
 
     /// Joins a TUN interface (non-blocking, with virtio-net header) to the network. What it has sent before is not carried.
@@ -239,6 +243,13 @@ impl Fabric {
     /// When the thread is gone.
     pub fn ways(&self) -> Result<Ways, FabricError> {
         self.line.ask(|answer| Command::Ways { answer })
+    }
+
+    /// CPU time the thread has used so far in the network stacks of the receivers, by samples. Without a fabric the sender of a
+    /// packet uses it.
+    #[must_use]
+    pub fn cpu_time_of_receivers(&self) -> Duration {
+        Duration::from_nanos(self.delivery_ns.load(Ordering::Relaxed))
     }
 
     /// CPU time the thread has used so far.

@@ -276,6 +276,10 @@ fn cpu(result: &RunResult) -> Vec<(String, String)> {
         "the lab's share while loads ran".to_owned(),
         result.lab.cpu_share_of_lab.map_or_else(|| "not measured".to_owned(), format::percent),
     ));
+    let anyway = result.lab.cpu_share_without_lab.map(format::percent);
+    rows.extend(
+        anyway.map(|share| ("of it syncs and network stacks, used without a lab too".to_owned(), share)),
+    );
     rows
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn lab_shown(
         links: lab.links.clone(),
         volumes_fell_back: lab.volumes_fell_back.clone(),
         cpu_share: under_load.share_of_lab(),
+        cpu_share_anyway: under_load.share_used_anyway(),
         memory_bytes_max,
         packets: packets(datacentre),
         packets_lost_on_the_way_in: packets_lost_on_the_way_in(datacentre) + dropped_by_kernel,

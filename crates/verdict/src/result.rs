@@ -114,6 +114,7 @@ fn lab_result(
         nodes: u32::try_from(planned.facts.site.nodes.len()).unwrap_or(u32::MAX),
         cpu_seconds: shown.cpu_seconds.clone(),
         cpu_share_of_lab: lab.and_then(|lab| lab.cpu_share),
+        cpu_share_without_lab: lab.and_then(|lab| lab.cpu_share_anyway),
         memory_bytes_max: lab.and_then(|lab| lab.memory_bytes_max),
         packets: lab.map(|lab| lab.packets.clone()).unwrap_or_default(),
         warnings,

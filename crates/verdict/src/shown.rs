@@ -95,6 +95,8 @@ pub struct LabShown {
     pub volumes_fell_back: Option<String>,
     /// The lab's own share of the CPU time while loads ran, 0 to 1.
     pub cpu_share: Option<f64>,
+    /// What of it the database would have used without a lab: syncs of the machine's disk, receivers' network stacks.
+    pub cpu_share_anyway: Option<f64>,
     /// How much memory the processes of all nodes held at most while loads ran, bytes.
     pub memory_bytes_max: Option<u64>,
     /// Packets by their fate; kinds that did not occur are left out.

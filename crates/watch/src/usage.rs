@@ -17,6 +17,10 @@ pub struct Usage {
     pub fabric: Duration,
     /// The threads that serve the nodes' volumes.
     pub disk: Duration,
+    /// Of the fabric's: the receivers' network stacks. A sender on one machine uses it where there is no lab.
+    pub receivers: Duration,
+    /// Of the volumes': syncs of the machine's disk. A database without a lab makes them itself.
+    pub syncs: Duration,
     /// Everything else in the supervisor: recording, evidence, preparation, checks.
     pub other: Duration,
 }
@@ -32,7 +36,9 @@ impl Usage {
         let database = datacentre.cpu_of_vms().unwrap_or_default();
         let disk = datacentre.vms.iter().map(|vm| vm.cpu_of_disk()).sum();
         let other = own.saturating_sub(load.thread).saturating_sub(fabric).saturating_sub(disk);
-        Usage { database, load: load.total(), fabric, disk, other }
+        let receivers = datacentre.fabric.cpu_time_of_receivers().min(fabric);
+        let syncs = disk::cpu_time_within_syncs().min(disk);
+        Usage { database, load: load.total(), fabric, disk, receivers, syncs, other }
     }
 
     /// Up to now, where only this process and the programs that speak for clients are ours.
@@ -52,6 +58,8 @@ impl Usage {
             load: self.load.saturating_sub(earlier.load),
             fabric: self.fabric.saturating_sub(earlier.fabric),
             disk: self.disk.saturating_sub(earlier.disk),
+            receivers: self.receivers.saturating_sub(earlier.receivers),
+            syncs: self.syncs.saturating_sub(earlier.syncs),
             other: self.other.saturating_sub(earlier.other),
         }
     }
@@ -62,6 +70,13 @@ impl Usage {
         let lab = (self.load + self.fabric + self.disk + self.other).as_secs_f64();
         let all = lab + self.database.as_secs_f64();
         (all > 0.0).then(|| lab / all)
+    }
+
+    /// What of the lab's share the database would have used without a lab, 0 to 1; `None` when nothing was used.
+    #[must_use]
+    pub fn share_used_anyway(self) -> Option<f64> {
+        let all = (self.database + self.load + self.fabric + self.disk + self.other).as_secs_f64();
+        (all > 0.0).then(|| (self.receivers + self.syncs).as_secs_f64() / all)
     }
 
     /// All of it as a share of what the machine's processors had in this time; `None` for no time.

@@ -112,6 +112,18 @@ fn a_packet_sent_is_the_packet_received() {
 }
 
 #[test]
+fn the_cpu_time_of_receivers_is_a_part_of_the_threads() {
+    let fabric = Fabric::start().expect("a fabric");
+    let (a, b) = (place(&fabric, "a", 1), place(&fabric, "b", 2));
+    for number in 0..100_u8 {
+        send(&a, &b, &[number]);
+        assert_eq!(receive_payload(&b), Some(vec![number]));
+    }
+    let (receivers, all) = (fabric.cpu_time_of_receivers(), fabric.cpu_time());
+    assert!(receivers > Duration::ZERO && receivers < all, "{receivers:?} of {all:?}");
+}
+
+#[test]
 fn a_packet_never_arrives_before_its_delay_has_passed() {
     let fabric = Fabric::start().expect("a fabric");
     let (one, two) = (place(&fabric, "a", 1), place(&fabric, "b", 2));

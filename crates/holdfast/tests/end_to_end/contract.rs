@@ -87,6 +87,7 @@ lab.cpu_seconds.fabric number
 lab.cpu_seconds.disk number
 lab.cpu_seconds.other number
 lab.cpu_share_of_lab number?
+?lab.cpu_share_without_lab number
 ?lab.memory_bytes_max whole
 lab.warnings list
 ";

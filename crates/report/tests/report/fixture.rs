@@ -104,6 +104,7 @@ pub fn host_failure() -> Fixture {
                 late_us_max: 2_140,
             }),
             cpu_share_of_lab: Some(0.243),
+            cpu_share_without_lab: Some(0.118),
             warnings: vec![WarningResult {
                 what: "the machine's 2 cores were 93 % busy during the baseline".to_owned(),
                 remedy: "use fewer clients or a larger machine: latencies include waiting for a core"

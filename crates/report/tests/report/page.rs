@@ -306,6 +306,7 @@ fn evidence_and_its_limits_stand_on_the_page() {
             "closed loop (bank with 4 clients and ledger with 2 clients)",
             "holdfast run scenario.yaml --seed 42",
             "the lab&#39;s share while loads ran 24 %",
+            "of it syncs and network stacks, used without a lab too 12 %",
             "What to do: use fewer clients or a larger machine",
             "memory 23.5 GiB",
         ],
