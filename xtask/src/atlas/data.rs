@@ -3,6 +3,7 @@
 //!
 //! Their form is the crate `atlas`'s.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use ::atlas::{Atlas, Cell, Entry, Run};
 use anyhow::Context;
 
 use super::faults::FAULTS;
+use crate::bench::table::Spread;
 
 /// A run for the terminal.
 pub(super) fn in_a_line(run: &Run) -> String {
@@ -67,6 +69,18 @@ pub(super) fn publish(folder: &Path, cells: impl Iterator<Item = Cell>) -> anyho
     let atlas = Atlas { cells: cells.map(entry).collect::<anyhow::Result<_>>()? };
     let text = serde_json::to_string_pretty(&atlas)?;
     super::write(&folder.join("atlas.json"), &format!("{text}\n"))
+}
+
+/// Cells by engine and fault.
+pub(super) type Cells = BTreeMap<(&'static str, &'static str), Cell>;
+
+/// The median, and the ends where they differ.
+pub(super) fn range(values: &[f64], digits: usize) -> String {
+    let Spread { median, min, max } = Spread::of(values);
+    if values.len() < 2 || min == max {
+        return format!("{median:.digits$}");
+    }
+    format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod data;
 mod engines;
 mod faults;
 mod page;
+mod wall;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ::atlas::{Cell, Run};
+use anyhow::Context;
 use history::Verdict;
 
-use super::data;
+use super::data::{self, Cells, range};
 use super::engines::{ENGINES, EngineSetting};
 use super::faults::{FAULTS, FaultSetting};
-use crate::bench::table::Spread;
+use super::wall;
 
 /// Writes `README.md`, a page for each engine that has a run, and `atlas.json`.
 pub(super) fn write(folder: &Path) -> anyhow::Result<()> {
@@ -26,7 +27,8 @@ pub(super) fn write(folder: &Path) -> anyhow::Result<()> {
     let in_order =
         ENGINES.iter().flat_map(|engine| FAULTS.iter().map(move |fault| (engine.name, fault.name)));
     data::publish(folder, in_order.filter_map(|place| cells.get(&place).cloned()))?;
-    super::write(&folder.join("README.md"), &overview(&cells))?;
+    super::write(&folder.join("README.md"), &overview(&cells, &findings(folder)?))?;
+    super::write(&folder.join("wall.svg"), &wall::picture(&cells))?;
     for engine in &ENGINES {
         if FAULTS.iter().any(|fault| cells.contains_key(&(engine.name, fault.name))) {
             super::write(&folder.join(format!("{}.md", engine.name)), &engine_page(engine, &cells))?;
@@ -35,9 +37,24 @@ pub(super) fn write(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-type Cells = BTreeMap<(&'static str, &'static str), Cell>;
+/// Title and file of each page in `findings/` beside the atlas.
+fn findings(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    let beside = folder.parent().unwrap_or(folder).join("findings");
+    if !beside.is_dir() {
+        return Ok(found);
+    }
+    for entry in std::fs::read_dir(&beside).with_context(|| format!("read {}", beside.display()))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let path = beside.join(&name);
+        let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+        let title = text.lines().next().unwrap_or_default().trim_start_matches("# ");
+        found.insert(title.to_owned(), name);
+    }
+    Ok(found)
+}
 
-fn overview(cells: &Cells) -> String {
+fn overview(cells: &Cells, findings: &BTreeMap<String, String>) -> String {
     let mut text = String::from(
         "\
 # Atlas
@@ -47,7 +64,10 @@ fn overview(cells: &Cells) -> String {
 Each engine under the same faults, on the same site, with the same load. A cell says how long clients went without a
 success (median, and from best to worst where there are several runs), and how many acknowledged writes were lost, in
 how many runs. **Bold** is a loss, a failed check, or runs whose verdict is `unknown`: none of these shows that nothing was lost.
-Each engine's page has all figures, the reasons for doubts, its settings and its scenarios.
+Each engine's page has all figures, the reasons for doubts, its settings and its scenarios. The number of runs leads to the
+scenario that makes them again.
+
+![A field for each engine and fault, in it a dot for each run](./wall.svg)
 
 ",
     );
@@ -62,7 +82,8 @@ Each engine's page has all figures, the reasons for doubts, its settings and its
             .iter()
             .map(|engine| {
                 let cell = cells.get(&(engine.name, fault.name));
-                format!(" {} |", cell.map_or_else(|| "not run".to_owned(), in_a_cell))
+                let told = |cell| in_a_cell(cell, &scenario_link(engine.name, fault.name));
+                format!(" {} |", cell.map_or_else(|| "not run".to_owned(), told))
             })
             .collect();
         let _ = writeln!(text, "| {} |{row}", fault.title);
@@ -75,16 +96,26 @@ Each engine's page has all figures, the reasons for doubts, its settings and its
          are in `data/`, the scenarios in `scenarios/`. `holdfast compare RUN_DIR --with atlas` compares a run of yours with them.",
         cells.len()
     );
+    if !findings.is_empty() {
+        text.push_str("\nWhat was found in logs and histories of such runs:\n\n");
+        for (title, file) in findings {
+            let _ = writeln!(text, "- [{title}](../findings/{file})");
+        }
+    }
     text
 }
 
-/// A cell on the overview: from how many runs, and what they showed.
-fn in_a_cell(cell: &Cell) -> String {
+fn scenario_link(engine: &str, fault: &str) -> String {
+    format!("./scenarios/{engine}/{fault}.yaml")
+}
+
+/// A cell on the overview: from how many runs of which scenario, and what they showed.
+fn in_a_cell(cell: &Cell, scenario: &str) -> String {
     let runs = match cell.runs.len() {
         1 => "1 run".to_owned(),
         several => format!("{several} runs"),
     };
-    format!("{runs}: {}", in_short(cell))
+    format!("[{runs}]({scenario}): {}", in_short(cell))
 }
 
 /// What the runs of a cell showed.
@@ -150,15 +181,6 @@ fn failed_checks(cell: &Cell) -> Vec<String> {
 /// What stands before lost writes where not all of a run could be told.
 fn least(cell: &Cell) -> &'static str {
     if cell.runs.iter().any(|run| run.lost_writes_at_least) { "at least " } else { "" }
-}
-
-/// The median, and the ends where they differ.
-fn range(values: &[f64], digits: usize) -> String {
-    let Spread { median, min, max } = Spread::of(values);
-    if values.len() < 2 || min == max {
-        return format!("{median:.digits$}");
-    }
-    format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
 }
 
 fn engine_page(engine: &EngineSetting, cells: &Cells) -> String {
@@ -256,7 +278,7 @@ fn row(engine: &EngineSetting, fault: &FaultSetting, cell: &Cell) -> String {
     }
     let counted = |counts: Vec<String>| if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
     format!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {}{} | {} | [yaml](./scenarios/{}/{}.yaml) |",
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {}{} | {} | [yaml]({}) |",
         fault.title,
         cell.runs.len(),
         counted(verdicts.iter().map(|(verdict, times)| format!("{times} {verdict}")).collect()),
@@ -269,8 +291,7 @@ fn row(engine: &EngineSetting, fault: &FaultSetting, cell: &Cell) -> String {
         least(cell),
         figure(&cell.runs, 0, |run| run.lost_writes.map(|writes| writes as f64)),
         counted(errors.iter().map(|(class, count)| format!("{count} {class}")).collect()),
-        engine.name,
-        fault.name,
+        scenario_link(engine.name, fault.name),
     )
 }
 
@@ -324,7 +345,8 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
         let overview = read("README.md");
         assert!(
-            overview.contains("[etcd](etcd.md)") && overview.contains("1 run: 2.0 s; none lost"),
+            overview.contains("[etcd](etcd.md)")
+                && overview.contains("[1 run](./scenarios/etcd/leader-off.yaml): 2.0 s; none lost"),
             "{overview}"
         );
         assert!(overview.contains("not run") && !overview.contains("redis"), "{overview}");
