@@ -129,10 +129,8 @@ impl Protocol {
     #[must_use]
     pub fn understands(self) -> Understands {
         match self {
-            Protocol::Postgres | Protocol::PostgresCompatible => Understands::Sql,
-            // Its statements pass arrays, which MySQL has not.
-            Protocol::Mysql => Understands::SqlBut(&["tpcc"]),
-            // The same, and a script's results have names, which the lines of a program have not.
+            Protocol::Postgres | Protocol::PostgresCompatible | Protocol::Mysql => Understands::Sql,
+            // Whatever its dialect; a script's results have names, which the lines of a program have not.
             Protocol::Process => Understands::SqlBut(&["tpcc", "script"]),
             Protocol::Control | Protocol::Redis | Protocol::Etcd => Understands::of_keys(),
             Protocol::Cql => Understands::Rows(&["ycsb", "kv", "iot", "ledger", "register"]),

@@ -73,7 +73,7 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
 impl Client {
     /// Rounds over the endpoints, with growing pauses, until one takes writes; `None` on stop, or when the client is no
     /// longer needed.
-    async fn connect_at_last(&mut self) -> Option<(Connected, Vec<StatementId>)> {
+    async fn connect_at_last(&mut self) -> Option<(Connected, Vec<Option<StatementId>>)> {
         while !self.is_told_to_stop() && self.is_at_work() {
             if let Some(connected) = self.connect().await {
                 return Some(connected);
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// One round over the endpoints; `None` when none takes writes, which has then been counted, or on stop.
-    async fn connect(&mut self) -> Option<(Connected, Vec<StatementId>)> {
+    async fn connect(&mut self) -> Option<(Connected, Vec<Option<StatementId>>)> {
         let shared = Rc::clone(&self.shared);
         let round = async {
             let mut connected = match shared.connector.connect(&mut self.rng).await {
@@ -113,7 +113,7 @@ impl Client {
     }
 
     /// Asks transactions of one session until it breaks, its node takes no more writes, or the load stops.
-    async fn serve(&mut self, mut connected: Connected, prepared: &[StatementId]) {
+    async fn serve(&mut self, mut connected: Connected, prepared: &[Option<StatementId>]) {
         let shared = Rc::clone(&self.shared);
         let node: Rc<str> = Rc::from(connected.node.as_str());
         let mut reader: Option<Rc<str>> = None;
@@ -250,7 +250,7 @@ async fn ask(
     shared: &Shared,
     request: &mut Request,
     session: &mut Session,
-    prepared: &[StatementId],
+    prepared: &[Option<StatementId>],
     at_s: f64,
 ) -> Result<(), SessionError> {
     if shared.defects.invents(&request.action, at_s) {
@@ -271,7 +271,7 @@ async fn perform(
     shared: &Shared,
     request: &mut Request,
     session: &mut Session,
-    prepared: &[StatementId],
+    prepared: &[Option<StatementId>],
 ) -> Result<(), SessionError> {
     let mut left = shared.workload.retries();
     loop {
@@ -304,12 +304,13 @@ async fn recovered(session: &mut Session, error: &SessionError) -> bool {
 }
 
 /// The workload's statements as they are known to a session of SQL; on others a workload needs none.
-async fn prepare(shared: &Shared, session: &mut Session) -> Result<Vec<StatementId>, SessionError> {
+async fn prepare(shared: &Shared, session: &mut Session) -> Result<Vec<Option<StatementId>>, SessionError> {
     let Session::Sql(session) = session else { return Ok(Vec::new()) };
-    let statements = shared.workload.statements();
-    let statements: Vec<&str> =
-        statements.iter().map(|statement| statement.text(session.dialect())).collect();
-    session.prepare(&statements).await
+    let dialect = session.dialect();
+    let texts = shared.workload.statements().iter().map(|statement| statement.text(dialect));
+    let run: Vec<&str> = texts.clone().flatten().collect();
+    let mut prepared = session.prepare(&run).await?.into_iter();
+    Ok(texts.map(|text| text.and_then(|_| prepared.next())).collect())
 }
 
 fn count_failed_round(shared: &Shared, error: &ConnectError) {

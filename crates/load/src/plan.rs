@@ -15,7 +15,7 @@ use client::postgres::{Encryption, PostgresConnector, ReadEngines, Reads, Settin
 use client::process::{self, ProcessConnector, Sessions, Speaks, TakesWrites, Target};
 use client::raw_volume::VolumeConnector;
 use client::redis::{self, RedisConnector};
-use client::{Connector, Endpoint, Password};
+use client::{Connector, Dialect, Endpoint, Password};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use workload::Workload;
@@ -244,6 +244,20 @@ impl LoadPlan {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.steps.iter().any(|step| step.rate_per_s.is_some())
+    }
+
+    /// Whose SQL its sessions take; nothing where they speak none.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        match self.protocol {
+            Protocol::Postgres | Protocol::PostgresCompatible => Some(Dialect::Postgres),
+            Protocol::Mysql => Some(Dialect::Mysql),
+            Protocol::Cql => Some(Dialect::Cql),
+            Protocol::Process => match self.program.as_ref()?.speaks {
+                Speaks::Sql(dialect) => Some(dialect),
+                Speaks::Keys => None,
+            },
+            Protocol::Control | Protocol::Etcd | Protocol::Redis | Protocol::Volume => None,
+        }
     }
 
     /// A connector over the plan's endpoints whose sessions wait `timeout` for each answer.

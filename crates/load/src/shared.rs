@@ -76,8 +76,9 @@ pub(crate) struct Shared {
     retry: Option<OperationId>,
     /// By [`workload::Request::kind`]; empty where all transactions are alike.
     kinds: Vec<OperationId>,
-    /// Empty where a transaction is one statement: its latency is the transaction's.
-    statements: Vec<OperationId>,
+    /// Nothing in place of those that the dialect does not run. Empty where a transaction is one statement: its latency is
+    /// the transaction's.
+    statements: Vec<Option<OperationId>>,
     history: RefCell<Vec<Operation>>,
     /// Sessions of clients that are done.
     left_open: RefCell<Vec<Connected>>,
@@ -92,8 +93,12 @@ impl Shared {
         let mut recorder = Recorder::new(&plan.name);
         let transaction = recorder.operation(workload.transaction_name());
         let service = plan.is_open().then(|| recorder.operation(&service_name(workload.transaction_name())));
+        let dialect = plan.dialect();
+        let is_run =
+            |statement: &workload::Statement| dialect.is_none_or(|dialect| statement.text(dialect).is_some());
+        let named = workload.statement_names().into_iter().zip(workload.statements());
         let statements =
-            workload.statement_names().into_iter().map(|name| recorder.operation(name)).collect();
+            named.map(|(name, statement)| is_run(statement).then(|| recorder.operation(name))).collect();
         let connect = recorder.operation(CONNECT);
         let kinds = plan.workload.kinds().into_iter().map(|kind| recorder.operation(kind)).collect();
         let retry = (plan.workload.retries() > 0).then(|| recorder.operation("retry"));
@@ -388,13 +393,13 @@ pub(crate) struct StatementTimes<'a>(pub(crate) &'a Shared);
 
 impl StatementObserver for StatementTimes<'_> {
     fn answered(&mut self, statement: usize, latency: Duration) {
-        if let Some(operation) = self.0.statements.get(statement) {
+        if let Some(Some(operation)) = self.0.statements.get(statement) {
             self.0.recorder.borrow_mut().record_ok(*operation, latency);
         }
     }
 
     fn failed(&mut self, statement: usize, error: &SessionError) {
-        if let Some(operation) = self.0.statements.get(statement) {
+        if let Some(Some(operation)) = self.0.statements.get(statement) {
             self.0.recorder.borrow_mut().record_error(*operation, error.class, error.definite);
         }
     }

@@ -168,6 +168,7 @@ fn statements(batch: usize, span_limit: u64) -> [Statement; 3] {
             mysql: Some(format!("{insert} ON DUPLICATE KEY UPDATE v = VALUES(v), w = VALUES(w)").into()),
             cql: Some(cql.into()),
             standard: None,
+            only: None,
         },
         Statement::shaped_with_cql(
             KINDS[SPAN],

@@ -104,7 +104,7 @@ mod tests {
         let mut asked = 0;
         for workload in all().iter().filter(|workload| understands.workload(workload.name())) {
             for statement in workload.statements() {
-                let text = statement.text(client::Dialect::Standard);
+                let Some(text) = statement.text(client::Dialect::Standard) else { continue };
                 asked += 1;
                 let found = foreign.iter().find(|words| text.contains(**words));
                 assert_eq!(found, None, "{}: {text}", workload.name());

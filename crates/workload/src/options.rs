@@ -156,6 +156,7 @@ impl<'o> Options<'o> {
             mysql: Some(mysql.into()),
             cql: None,
             standard: Some(standard.into()),
+            only: None,
         })
     }
 

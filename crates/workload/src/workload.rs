@@ -30,6 +30,8 @@ pub struct Statement {
     pub cql: Option<Cow<'static, str>>,
     /// Its text in the standard's SQL, where it is another.
     pub standard: Option<Cow<'static, str>>,
+    /// The one dialect whose sessions run it; all where none is named.
+    pub only: Option<Dialect>,
 }
 
 impl Statement {
@@ -42,6 +44,20 @@ impl Statement {
             mysql: None,
             cql: None,
             standard: None,
+            only: None,
+        }
+    }
+
+    /// One that a single dialect needs, because others do the same with other statements.
+    #[must_use]
+    pub const fn only_in(dialect: Dialect, name: &'static str, sql: &'static str) -> Self {
+        Statement {
+            name: Cow::Borrowed(name),
+            sql: Cow::Borrowed(sql),
+            mysql: None,
+            cql: None,
+            standard: None,
+            only: Some(dialect),
         }
     }
 
@@ -49,7 +65,8 @@ impl Statement {
     #[must_use]
     pub const fn with_mysql(name: &'static str, sql: &'static str, mysql: &'static str) -> Self {
         let mysql = Some(Cow::Borrowed(mysql));
-        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql, cql: None, standard: None }
+        let (name, sql) = (Cow::Borrowed(name), Cow::Borrowed(sql));
+        Statement { name, sql, mysql, cql: None, standard: None, only: None }
     }
 
     /// The same with its form in each dialect.
@@ -61,7 +78,8 @@ impl Statement {
         cql: &'static str,
     ) -> Self {
         let (mysql, cql) = (Some(Cow::Borrowed(mysql)), Some(Cow::Borrowed(cql)));
-        Statement { name: Cow::Borrowed(name), sql: Cow::Borrowed(sql), mysql, cql, standard: None }
+        let (name, sql) = (Cow::Borrowed(name), Cow::Borrowed(sql));
+        Statement { name, sql, mysql, cql, standard: None, only: None }
     }
 
     /// The same, with its form in the standard's SQL.
@@ -75,7 +93,7 @@ impl Statement {
     /// A statement that options shape.
     #[must_use]
     pub fn shaped(name: &'static str, sql: String) -> Self {
-        Statement { name: name.into(), sql: sql.into(), mysql: None, cql: None, standard: None }
+        Statement { name: name.into(), sql: sql.into(), mysql: None, cql: None, standard: None, only: None }
     }
 
     /// The same where CQL has another form.
@@ -90,15 +108,18 @@ impl Statement {
         Statement { standard: Some(standard.into()), ..self }
     }
 
-    /// Its text as this dialect has it.
+    /// Its text as this dialect has it; nothing where sessions of this dialect do not run it.
     #[must_use]
-    pub fn text(&self, dialect: Dialect) -> &str {
-        match dialect {
+    pub fn text(&self, dialect: Dialect) -> Option<&str> {
+        if self.only.is_some_and(|only| only != dialect) {
+            return None;
+        }
+        Some(match dialect {
             Dialect::Mysql => self.mysql.as_ref().unwrap_or(&self.sql),
             Dialect::Cql => self.cql.as_ref().unwrap_or(&self.sql),
             Dialect::Standard => self.standard.as_ref().unwrap_or(&self.sql),
             Dialect::Postgres => &self.sql,
-        }
+        })
     }
 }
 
@@ -190,9 +211,9 @@ pub trait StatementObserver {
 /// One attempt at a transaction: the session, its prepared statements, and who takes the times.
 pub struct Attempt<'a> {
     pub session: &'a mut Session,
-    /// The statements of [`Workload::statements`] as prepared on this session, in the same order; none
-    /// where it speaks no SQL.
-    pub prepared: &'a [StatementId],
+    /// The statements of [`Workload::statements`] as prepared on this session, in the same order, nothing in place of
+    /// those that its dialect does not run; none where it speaks no SQL.
+    pub prepared: &'a [Option<StatementId>],
     /// Takes the times.
     pub observer: &'a mut dyn StatementObserver,
 }
@@ -218,7 +239,7 @@ impl Attempt<'_> {
     ) -> Result<(), SessionError> {
         let mut executions = Vec::with_capacity(statements.len());
         for (statement, parameters) in statements {
-            let Some(prepared) = self.prepared.get(*statement) else {
+            let Some(Some(prepared)) = self.prepared.get(*statement) else {
                 return Err(refused(format!("statement {statement} was not prepared")));
             };
             executions.push(Execution { statement: *prepared, parameters });
@@ -258,7 +279,7 @@ impl Attempt<'_> {
         statement: usize,
         parameters: &[SqlValue<'_>],
     ) -> Result<PendingStatement, SessionError> {
-        let Some(prepared) = self.prepared.get(statement) else {
+        let Some(Some(prepared)) = self.prepared.get(statement) else {
             return Err(refused(format!("statement {statement} was not prepared")));
         };
         let begun = Instant::now();

@@ -213,6 +213,10 @@ impl MysqlClient {
             texts.push("COMMIT".to_owned());
         }
         let flight = Flight::of(kinds.iter().copied(), self.status);
+        let stays_open = !flight.may_commit;
+        let own = kinds.iter().zip(&texts).filter(|(kind, _)| **kind == StatementKind::Single);
+        let stays_open = stays_open && own.clone().all(|(_, text)| verdict::is_of_rows(text));
+        let only_reads_behind_the_first = own.skip(1).all(|(_, text)| verdict::is_read(text));
         let sql = texts.join("; ");
         write_text(QUERY, &sql, &mut self.line.wire.outgoing).map_err(|why| self.line.not_sent(&why))?;
         self.begin(flight.may_commit, None, Instant::now());
@@ -226,7 +230,12 @@ impl MysqlClient {
             rows.clear();
         };
         let ended = poll_fn(|context| self.poll_whole(context, &mut each)).await;
-        let Err(error) = self.finish(ended) else { return Ok(()) };
+        let Err(error) = self.finish(ended) else {
+            if stays_open && self.status == TransactionStatus::Idle {
+                return Err(verdict::lost_between(&self.line.peer, only_reads_behind_the_first));
+            }
+            return Ok(());
+        };
         let is_over = error.code.as_deref() == Some(verdict::DEADLOCK.to_string().as_str());
         if !self.line.broken && !is_over {
             // An error tells nothing of the transaction: it stands as the statement before left it.
@@ -238,7 +247,9 @@ impl MysqlClient {
             }
         }
         let committed_before = kinds.get(..completed).unwrap_or_default().contains(&StatementKind::Commit);
-        Err(SessionError { definite: error.definite && !committed_before, ..error })
+        // A Galera node may have run the next one by itself, which stays.
+        let may_have_left_one = is_over && !only_reads_behind_the_first;
+        Err(SessionError { definite: error.definite && !committed_before && !may_have_left_one, ..error })
     }
 
     async fn insert(

@@ -7,6 +7,8 @@
 
 use history::ErrorClass;
 
+use crate::SessionError;
+
 /// `ER_LOCK_DEADLOCK`: InnoDB's deadlock, and Galera's certification failure, at COMMIT as well. Rolled back whole.
 pub(super) const DEADLOCK: u16 = 1213;
 
@@ -42,9 +44,45 @@ pub(super) fn proves_rollback(code: u16, sql_state: &str) -> bool {
         )
 }
 
+/// Whether a statement only reads, by its first word.
+pub(super) fn is_read(sql: &str) -> bool {
+    begins_with(sql, &["select"])
+}
+
+/// Whether a statement reads or changes rows, by its first word: others may commit what is open.
+pub(super) fn is_of_rows(sql: &str) -> bool {
+    begins_with(sql, &["select", "insert", "update", "delete", "replace"])
+}
+
+fn begins_with(sql: &str, words: &[&str]) -> bool {
+    let first = sql.split_whitespace().next().unwrap_or_default();
+    words.iter().any(|word| first.eq_ignore_ascii_case(word))
+}
+
+/// Statements that were sent together were answered well, none of them ends a transaction, and the one that was open is gone.
+/// A Galera node that rolls it back between two of them runs the next one by itself: `definite` where that can only have read.
+pub(super) fn lost_between(peer: &str, definite: bool) -> SessionError {
+    let message =
+        format!("{peer}: the transaction was rolled back between statements that were sent together");
+    SessionError { class: ErrorClass::Serialization, definite, message, code: None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_statement_does_to_rows_is_told_by_its_first_word() {
+        let check = |sql: &str, reads: bool, of_rows: bool| {
+            assert_eq!((is_read(sql), is_of_rows(sql)), (reads, of_rows), "{sql}");
+        };
+        check(" select 1", true, true);
+        check("SELECT a FROM t FOR UPDATE", true, true);
+        check("INSERT INTO t SELECT 1", false, true);
+        check("CREATE TABLE t (a int)", false, false);
+        check("/* SELECT */ DELETE", false, false);
+        check("", false, false);
+    }
 
     #[test]
     fn codes_fall_into_their_classes_and_only_some_prove_a_rollback() {

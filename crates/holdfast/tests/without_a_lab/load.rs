@@ -156,11 +156,17 @@ fn a_mysql_server_is_driven_by_its_url_with_a_password_that_is_meant_for_it_and_
     let output = place.succeeds("of-file", &["--url", &place.url, "--password-file", &file], &[]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("every check passed"), "{said}");
+}
+
+#[test]
+fn a_workload_that_the_url_s_protocol_does_not_carry_is_refused_before_a_server_is_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-    command.args(["load", "--workload", "tpcc", "--for", "1s", "--url", &place.url]);
-    let refused = command.current_dir(place.folder.path()).output().expect("the program starts");
+    command.args(["load", "--workload", "tpcc", "--for", "1s", "--url", "cql://127.0.0.1:1/holdfast"]);
+    let refused = command.current_dir(folder.path()).output().expect("the program starts");
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(254) && why.contains("has no form in its SQL"), "{why}");
+    assert_eq!(refused.status.code(), Some(254), "{why}");
+    assert!(why.contains("`tpcc` needs transactions of several statements"), "{why}");
 }
 
 #[test]

@@ -15,3 +15,4 @@ mod redis;
 #[path = "../../../client/tests/client/redis_server.rs"]
 mod redis_server;
 mod standard_workloads;
+mod tpcc;

@@ -10,6 +10,7 @@ use load::{Batch, Clock, LoadPlan, Protocol, prepare, start};
 
 use crate::mariadb_server::{PASSWORD, Server};
 use crate::real_loads::{self, here, is_undisturbed, wait};
+use crate::tpcc;
 
 fn plan(workload: &str, options: &[(&str, &str)], clients: u32, servers: &[&Server]) -> LoadPlan {
     let endpoints = servers.iter().zip(1..).map(|(server, place)| server.endpoint(&format!("n{place}")));
@@ -59,9 +60,20 @@ fn standard_workloads_do_what_they_say_in_mysql_s_sql() {
     let rows = wait(async { server.client().await.batch(series).await }).expect("counted");
     assert_eq!(rows.text(0, 0), rows.text(0, 1));
     assert_eq!(rows.text(0, 2), Some("2020-01-01 00:00:00.000"));
+}
 
-    let refused = plan_error("tpcc", &[], &server);
-    assert!(refused.contains("tpcc is written in PostgreSQL's SQL only"), "{refused}");
+#[test]
+fn tpcc_keeps_its_twelve_conditions_in_mysql_s_sql_and_a_planted_violation_of_each_is_found() {
+    let test = "tpcc_keeps_its_twelve_conditions_in_mysql_s_sql";
+    let Some(server) = wait(Server::here(test, &[])) else { return };
+    let plan = prepared("tpcc", &[], &server);
+    let done = real_loads::run_until(&plan, 600, &tpcc::KINDS);
+    is_undisturbed(&done);
+    tpcc::conditions_hold(&done, &real_loads::read(&plan));
+    tpcc::planted_violations_are_found(&plan, |sql| {
+        wait(async { server.client().await.batch(sql).await })
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    });
 }
 
 /// Why a workload's tables are not made.

@@ -157,6 +157,7 @@ impl Scripts {
                 mysql: None,
                 cql: None,
                 standard: None,
+                only: None,
             }));
             scripts.push(Script { name, weight, program, first_statement });
         }

@@ -2,7 +2,7 @@
 //!
 //! The scale is the number of warehouses. Terminals are the load's clients, ten to a warehouse where the standard's
 //! pauses are on. `terminal` draws the input, `transactions` carries it out, `population` fills the tables, `conditions`
-//! looks at the twelve consistency conditions in the end, for the check `tpcc-conditions`.
+//! looks at the twelve consistency conditions in the end, for the check `tpcc-conditions`. PostgreSQL's SQL and MySQL's are spoken.
 //!
 //! Where it leaves the standard: without pauses (the default) there are as many terminals as the load has clients;
 //! queued deliveries are carried out by the next terminal that is free instead of by processes of their own, and their
@@ -28,6 +28,7 @@ use history::Action;
 
 use self::population::Part;
 use self::random::{DELIVERY, KINDS, NEW_ORDER};
+use self::schema::Layout;
 use self::terminal::{DeliveryQueue, Habits, Input, Terminal};
 use crate::dialect::analyse;
 use crate::loading::left_s;
@@ -41,8 +42,13 @@ const SESSIONS_MAX: usize = 4;
 /// New orders a minute that one warehouse can have by the standard's pauses (clause 4.1.3).
 const MOST_TPMC_PER_WAREHOUSE: f64 = 12.86;
 
-/// The time of day to the second, as a table takes it.
-const NOW: &str = "SELECT CAST(date_trunc('second', LOCALTIMESTAMP) AS text)";
+/// Asks for the time of day to the second, as a table takes it.
+fn question_for_the_time(layout: Layout) -> &'static str {
+    match layout {
+        Layout::ByKeyInMysql => "SELECT CAST(now() AS char)",
+        Layout::Heap | Layout::ByKey => "SELECT CAST(date_trunc('second', LOCALTIMESTAMP) AS text)",
+    }
+}
 
 /// How often a transaction that met a serialization failure or a deadlock is tried again, as the terminal of a user
 /// would.
@@ -69,7 +75,7 @@ impl Tpcc {
         let queue = options.word("deliveries")? == "queued";
         let begin = options.begin()?;
         options.finish()?;
-        let mut statements = transactions::STATEMENTS.to_vec();
+        let mut statements = transactions::statements();
         if let Some(first) = statements.first_mut() {
             *first = begin;
         }
@@ -130,14 +136,14 @@ impl Workload for Tpcc {
         Box::pin(async move {
             self.waiting().clear();
             let session = setup.session.sql()?;
-            if session.dialect() != Dialect::Postgres {
-                return Err(refused("tpcc is written in PostgreSQL's SQL only".to_owned()));
+            if !matches!(session.dialect(), Dialect::Postgres | Dialect::Mysql) {
+                return Err(refused("tpcc is written in PostgreSQL's SQL and in MySQL's only".to_owned()));
             }
-            let with_keys = !session.keeps_dead_rows();
-            for statement in schema::TABLES.iter().flat_map(|table| table.creation(with_keys)) {
+            let layout = Layout::of(session);
+            for statement in schema::TABLES.iter().flat_map(|table| table.creation(layout)) {
                 session.batch(&statement).await?;
             }
-            let now = session.batch(NOW).await?;
+            let now = session.batch(question_for_the_time(layout)).await?;
             let now = now.text(0, 0).ok_or_else(|| refused("the time cannot be read".to_owned()))?.to_owned();
             let mut sessions = Vec::new();
             for _ in 0..SESSIONS_MAX {
@@ -145,7 +151,7 @@ impl Workload for Tpcc {
             }
             let warehouses = setup.scale.max(1);
             load(&mut sessions, warehouses, &now, setup.progress).await?;
-            finish(&mut sessions, with_keys, setup.progress).await
+            finish(&mut sessions, layout, setup.progress).await
         })
     }
 
@@ -199,10 +205,11 @@ async fn load(
             // Taken in a statement of its own: the borrow must not outlive it.
             let next = parts.borrow_mut().next();
             let Some(part) = next else { return Ok(()) };
-            let load = BulkLoad { table: part.table(), columns: "", is_new: false };
+            let table = part.table();
+            let load = BulkLoad { table: table.name, columns: &table.loaded_columns(), is_new: false };
             session.sql()?.load(load, &mut *part.lines(now)).await?;
             done.set(done.get() + part.bytes());
-            progress(loaded(part.table(), done.get(), all, began.elapsed()));
+            progress(loaded(table.name, done.get(), all, began.elapsed()));
         }
     });
     parallel::all(workers).await
@@ -220,7 +227,7 @@ fn loaded(table: &str, done: u64, all: u64, elapsed: Duration) -> String {
 /// Makes indexes, and keys where the tables have none, and the statistics that the planner needs.
 async fn finish(
     sessions: &mut [Session],
-    with_keys: bool,
+    layout: Layout,
     progress: &dyn Fn(String),
 ) -> Result<(), SessionError> {
     let steps = RefCell::new(schema::TABLES.iter());
@@ -240,7 +247,7 @@ async fn finish(
             let next = steps.borrow_mut().next();
             let Some(table) = next else { return Ok(()) };
             let session = session.sql()?;
-            for statement in table.finishing(with_keys) {
+            for statement in table.finishing(layout) {
                 session.batch(&statement).await?;
             }
             analyse(session, table.name).await?;
@@ -264,17 +271,35 @@ mod tests {
         );
     }
 
+    /// Everything that a database is asked.
+    fn asked(dialect: Dialect, layout: Layout) -> Vec<String> {
+        let mut asked: Vec<String> = vec![question_for_the_time(layout).to_owned()];
+        let statements = transactions::statements();
+        asked.extend(statements.iter().filter_map(|statement| statement.text(dialect)).map(str::to_owned));
+        asked.extend(conditions::questions(dialect).map(|(_, question)| question));
+        for table in &schema::TABLES {
+            asked.extend(table.creation(layout));
+            asked.extend(table.finishing(layout));
+        }
+        asked
+    }
+
+    #[test]
+    fn what_mysql_does_not_have_is_not_asked_of_it_and_each_of_its_tables_has_a_key() {
+        let foreign =
+            ["FULL JOIN", "IS DISTINCT", "AS text", "timestamp,", "date_trunc", "unnest", "RETURNING"];
+        let asked = asked(Dialect::Mysql, Layout::ByKeyInMysql);
+        for text in &asked {
+            assert_eq!(foreign.iter().find(|words| text.contains(**words)), None, "{text}");
+        }
+        assert_eq!(asked.iter().filter(|text| text.contains("PRIMARY KEY")).count(), schema::TABLES.len());
+    }
+
     #[test]
     fn what_only_postgresql_has_is_not_asked_of_databases_that_speak_its_protocol() {
         let foreign =
             ["VACUUM", "USING (SELECT", "fillfactor", "TEMPORARY", "ON COMMIT", "format(", "to_char("];
-        let mut asked: Vec<String> = vec![NOW.to_owned()];
-        asked.extend(transactions::STATEMENTS.iter().map(|statement| statement.sql.to_string()));
-        asked.extend(conditions::questions().map(|(_, question)| question));
-        for table in &schema::TABLES {
-            asked.extend(table.creation(true));
-            asked.extend(table.finishing(true));
-        }
+        let asked = asked(Dialect::Postgres, Layout::ByKey);
         for text in &asked {
             assert_eq!(foreign.iter().find(|words| text.contains(**words)), None, "{text}");
         }
@@ -286,10 +311,10 @@ mod tests {
     fn postgresql_loads_tables_without_keys_and_makes_them_afterwards() {
         let named = |name: &str| schema::TABLES.iter().find(|table| table.name == name).expect("a table");
         let (of_items, of_orders) = (named("item"), named("orders"));
-        assert!(!of_items.creation(false)[1].contains("KEY"));
-        assert_eq!(of_items.finishing(false), ["ALTER TABLE item ADD PRIMARY KEY (i_id)"]);
-        assert_eq!(of_orders.finishing(false).len(), 2);
-        assert_eq!(of_orders.finishing(true).len(), 1, "its index");
+        assert!(!of_items.creation(Layout::Heap)[1].contains("KEY"));
+        assert_eq!(of_items.finishing(Layout::Heap), ["ALTER TABLE item ADD PRIMARY KEY (i_id)"]);
+        assert_eq!(of_orders.finishing(Layout::Heap).len(), 2);
+        assert_eq!(of_orders.finishing(Layout::ByKey).len(), 1, "its index");
     }
 
     #[test]

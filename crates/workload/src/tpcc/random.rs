@@ -2,6 +2,7 @@
 //!
 //! Owns what clauses 2.1.6, 4.3.2.3 and 5.2.4 to 5.2.5 of the TPC-C standard (revision 5.11) say of them. Pure.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rand::seq::SliceRandom;
@@ -13,6 +14,8 @@ pub(super) const CUSTOMERS: u32 = 3_000;
 pub(super) const ITEMS: u32 = 100_000;
 /// Districts of a warehouse.
 pub(super) const DISTRICTS: u32 = 10;
+/// How many lines an order has (clause 2.4.1.3).
+pub(super) const LINES: RangeInclusive<u32> = 5..=15;
 
 /// The constant C for last names, when the tables are filled.
 const C_LAST_LOAD: u32 = 157;

@@ -130,7 +130,7 @@ fn wanted(rng: &mut impl Rng) -> Wanted {
 fn new_order(home: u32, warehouses: u32, rng: &mut impl Rng) -> Input {
     let district = rng.random_range(1..=DISTRICTS);
     let customer = random::customer(rng);
-    let count = rng.random_range(5..=15);
+    let count = rng.random_range(random::LINES);
     let rolls_back = rng.random_range(1..=100) == 1;
     let mut lines: Vec<Line> = (0..count)
         .map(|_| {
