@@ -91,14 +91,15 @@ impl KeyedCells {
         Ok(())
     }
 
-    /// Reads every cell. `cell` tells the cell of a key, without its folder; nothing where it is none of the workload's.
+    /// Reads every cell. `cell` tells the cell of a key, without its folder, that holds this write; nothing where it is none of the
+    /// workload's.
     ///
     /// A key that is no cell and holds what was loaded was left by an earlier run. With another number it is one that no cell
     /// has, which the check calls invented.
     pub(crate) async fn read_all(
         &self,
         session: &mut dyn KeyValueSession,
-        cell: impl Fn(&str) -> Option<u64>,
+        cell: impl Fn(&str, u64) -> Option<u64>,
     ) -> Result<Vec<Action>, SessionError> {
         const NO_CELL: u64 = u64::MAX - 1;
         let mut actions = Vec::new();
@@ -108,7 +109,7 @@ impl KeyedCells {
             for (key, value) in &page {
                 let write = number_of(text(value)?)
                     .ok_or_else(|| refused(format!("{key} does not begin with the number of a write")))?;
-                match key.strip_prefix(self.folder).and_then(&cell) {
+                match key.strip_prefix(self.folder).and_then(|key| cell(key, write)) {
                     Some(cell) => cells.push((cell, write)),
                     None if write == LOADED => {}
                     None => cells.push((NO_CELL, write)),

@@ -280,7 +280,7 @@ impl Workload for Kv {
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
             if let Session::KeyValue(session) = session {
-                let cell = |key: &str| pairs::number_of_key(key).map(i64::cast_unsigned);
+                let cell = |key: &str, _: u64| pairs::number_of_key(key).map(i64::cast_unsigned);
                 return self.keyed_cells().read_all(session.as_mut(), cell).await;
             }
             read_all(session.sql()?, "SELECT k, w FROM holdfast_kv", |rows, row, cells| {

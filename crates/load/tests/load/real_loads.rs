@@ -253,6 +253,16 @@ pub const KV: [(&str, &str); 6] = [
     ("preload", "150"),
 ];
 
+/// Short time series of few machines.
+const IOT: [(&str, &str); 6] = [
+    ("write", "60%"),
+    ("machines", "10"),
+    ("sensors", "3"),
+    ("preload", "200"),
+    ("data_min", "10"),
+    ("data_max", "30"),
+];
+
 /// Runs a workload of cells until it has done so many transactions and every one of these kinds was there; its final read finds
 /// what it wrote. It is prepared again afterwards, as by the next run on the same database, and what it wrote is gone.
 fn cells_are_kept(plan: LoadPlan, options: &[(&str, &str)], transactions: usize, kinds: &[&str]) {
@@ -276,6 +286,7 @@ pub fn every_workload_of_keys_runs(transactions: usize, plan: impl Fn(&str) -> L
     let kinds = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"];
     cells_are_kept(plan("ycsb"), &YCSB, transactions, &kinds);
     cells_are_kept(plan("kv"), &KV, transactions, &["read", "write", "span"]);
+    cells_are_kept(plan("iot"), &IOT, transactions, &["write", "read"]);
     let holds: [(&str, Holds); 5] = [
         ("ledger", ledger_holds),
         ("bank", bank_holds),

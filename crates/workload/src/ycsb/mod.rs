@@ -327,7 +327,7 @@ impl Ycsb {
 
     async fn read_records(&self, session: &mut dyn KeyValueSession) -> Result<Vec<Action>, SessionError> {
         let numbers = self.keys().numbers_by_name(self.settings.ordered);
-        let cell = |key: &str| {
+        let cell = |key: &str, _: u64| {
             let (number, field) = records::cell_of(key, &numbers, self.settings.fields)?;
             Some(self.cell(number, field))
         };
