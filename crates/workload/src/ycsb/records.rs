@@ -2,8 +2,8 @@
 //!
 //! Owns the keys: each field of a record stands under a key of its own, `usertable/user1.field0`, so that an update of one field
 //! is one write, as in YCSB's bindings for hashes (Redis) and documents (MongoDB), and never a read and a write. What an operation
-//! asks for of one record is one transaction; a scan is one of all keys behind the record's first. Writes ask for nothing: as there, an
-//! insert and an update are the same.
+//! asks for of one record is one transaction; a scan is one of all keys behind the record's first. Writes ask for nothing: as with
+//! Redis there, an insert and an update are the same.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
