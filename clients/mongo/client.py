@@ -5,7 +5,8 @@ Python 3.8, pymongo 3.11 and MongoDB 5.0, or newer. What it owns: which commands
 definite.
 
 A key is a document, `{_id: KEY, v: VALUE}`. One operation on one key is one command, which is atomic; a scan and several
-operations are a transaction with read concern "snapshot". Every write and every commit has write concern "majority". A read
+operations are a transaction with read concern "snapshot", in which reads of several keys are one command, and so are writes of several.
+Every write and every commit has write concern "majority". A read
 of one key has read concern "linearizable", or with the option `read_concern: majority` is a transaction of that concern: outside
 of one a node that leads no more would answer it from what it has. The driver repeats nothing but a commit, which the server carries
 out once (specification of the drivers, "Transactions").
@@ -138,6 +139,8 @@ def is_uncommitted(error):
 
 def sound(value):
     """A value as it was stored by us; an error where it is none of ours."""
+    if isinstance(value, str):
+        return value
     numbers = value if isinstance(value, list) else [value]
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in numbers):
         raise Failed("other", None, f"a value that is none of ours: {str(value)[:60]}", False)
@@ -296,8 +299,14 @@ class Session(threading.Thread):
             elif operations:
                 # Of a single read the option decides; everything else sees one moment.
                 session = self.begin(MAJORITY if is_read else SNAPSHOT, limit_ms)
-                for step, operation in enumerate(operations):
-                    found.append(self.carry_out(operation, session, limit_ms))
+                kinds = {operation["do"] for operation in operations}
+                if kinds == {"read"}:
+                    found = self.read_together(operations, session)
+                elif kinds == {"write"}:
+                    found = self.write_together(operations, session)
+                else:
+                    for step, operation in enumerate(operations):
+                        found.append(self.carry_out(operation, session, limit_ms))
                 self.commit(session)
         except Refused as error:
             return {"refused": {"step": step, "reason": str(error)}}
@@ -379,8 +388,10 @@ class Session(threading.Thread):
             "limit": limit,
             "batchSize": min(limit, BATCH),
         }
-        if limit == 0:
-            return []
+        return self.documents(command, session) if limit else []
+
+    def documents(self, command, session):
+        """What a query finds: keys and values, batch by batch."""
         cursor = self.command(command, session)["cursor"]
         entries = [[one["_id"], sound(one["v"])] for one in cursor["firstBatch"]]
         while cursor["id"]:
@@ -388,6 +399,22 @@ class Session(threading.Thread):
             cursor = self.command(more, session)["cursor"]
             entries += [[one["_id"], sound(one["v"])] for one in cursor["nextBatch"]]
         return entries
+
+    def read_together(self, operations, session):
+        """Reads of a transaction that does nothing else."""
+        keys = [operation["key"] for operation in operations]
+        held = dict(self.documents({"find": COLLECTION, "filter": {"_id": {"$in": keys}}, "batchSize": BATCH}, session))
+        return [{"value": held.get(key)} for key in keys]
+
+    def write_together(self, operations, session):
+        """Writes of a transaction that does nothing else, in their order."""
+        updates = [
+            {"q": {"_id": one["key"]}, "u": {"$set": {"v": one["value"]}}, "upsert": True} for one in operations
+        ]
+        met = self.write({"update": COLLECTION, "updates": updates}, session, None)
+        if met != len(operations):
+            raise Failed("other", None, f"{met} of {len(operations)} documents were written", True)
+        return ["done"] * len(operations)
 
     def write(self, command, session, limit_ms):
         """A command that writes: how many documents it met. Within a transaction the commit has the write concern."""
@@ -428,7 +455,7 @@ class Session(threading.Thread):
     def add(self, key, amount, floor, session):
         """Read and written within a transaction: another that writes the key meanwhile is a conflict."""
         held = self.read(key, session, None)
-        if isinstance(held, list):
+        if isinstance(held, (list, str)):
             raise Refused("no number is there")
         total = (held or 0) + amount
         if not LOWEST <= total <= HIGHEST:

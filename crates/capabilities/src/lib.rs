@@ -239,8 +239,8 @@ impl Understands {
 
     /// Those that are transactions over keys and values.
     #[must_use]
-    pub fn of_keys() -> Self {
-        Understands::Only(&["tpcb", "ledger", "append", "bank", "register"])
+    pub const fn of_keys() -> Self {
+        Understands::Only(&["tpcb", "ycsb", "kv", "iot", "ledger", "append", "bank", "register"])
     }
 
     /// Why a load of `workload` cannot run on the engine; nothing where it can.
@@ -388,7 +388,9 @@ mod tests {
         assert_eq!(but_one.why_not("tpcc"), Some(Lack::Dialect));
         assert_eq!(but_one.why_not("rawio"), Some(Lack::Volume));
         assert_eq!(Understands::Volume("rawio").why_not("kv"), Some(Lack::Database));
-        assert_eq!(Understands::of_keys().why_not("kv"), Some(Lack::Sql));
+        let keys = Understands::of_keys();
+        assert!(["ycsb", "kv", "iot", "tpcb", "bank"].iter().all(|one| keys.workload(one)));
+        assert_eq!(keys.why_not("tpcc"), Some(Lack::Sql));
         assert!(but_one.workload("kv") && !but_one.workload("tpcc") && !but_one.workload("rawio"));
         assert!(
             Understands::Only(&["bank"]).workload("bank") && !Understands::Only(&["bank"]).workload("kv")

@@ -89,7 +89,7 @@ static CONTROL: Capabilities = Capabilities {
     quorum: Quorum::AsAsked,
     unsynced: None,
     clock_tolerance: Some(ClockTolerance::Any),
-    understands: Understands::Only(&["tpcb", "ledger", "append", "bank", "register"]),
+    understands: Understands::of_keys(),
     has_isolation_levels: false,
     keeps_real_time_order: true,
     reads_from_replicas: false,

@@ -40,12 +40,12 @@ fn a_client_program_speaks_what_the_file_says_or_what_the_one_that_ships_does() 
         let engine =
             file::read("client", &text).unwrap_or_else(|rejection| panic!("{:?}", rejection.problems()));
         let program = engine.file.and_then(|file| file.client_program.as_ref()).expect("a client program");
-        (program.speaks, engine.understands.workload("bank"), engine.understands.workload("ycsb"))
+        (program.speaks, engine.understands.workload("bank"), engine.understands.workload("tpcc"))
     };
     let keys = (Speaks::Keys, true, false);
     assert_eq!(read("{ protocol: process, program: mongo }"), keys);
     assert_eq!(read("{ protocol: process, program: [my-shell, --keys], speaks: keys }"), keys);
-    let sql = (Speaks::Sql(SqlDialect::Mysql), true, true);
+    let sql = (Speaks::Sql(SqlDialect::Mysql), true, false);
     assert_eq!(read("{ protocol: process, program: [my-shell], dialect: mysql }"), sql);
     let said = "{ protocol: process, program: dbapi, speaks: sql, dialect: mysql, driver: pymysql }";
     assert_eq!(read(said), sql);

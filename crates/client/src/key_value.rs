@@ -25,7 +25,8 @@ pub trait KeyValueSession: Connection {
 /// The code of a transaction that was turned down by a condition of its own.
 pub const REFUSED: &str = "refused";
 
-/// A value as it stands under a key, which a person can read with the database's own tools: `42`, or `[1,2]`.
+/// A value as it stands under a key, which a person can read with the database's own tools: `42`, `[1,2]`, or `"text"`, as
+/// JSON has them.
 pub(crate) fn written(value: &Value) -> String {
     match value {
         Value::Integer(number) => number.to_string(),
@@ -33,16 +34,18 @@ pub(crate) fn written(value: &Value) -> String {
             let elements: Vec<String> = list.iter().map(ToString::to_string).collect();
             format!("[{}]", elements.join(","))
         }
+        Value::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
     }
 }
 
 /// The value that stands there; nothing when it is none of ours.
 pub(crate) fn read(bytes: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(bytes).ok()?;
-    if text.starts_with('[') {
-        return serde_json::from_str(text).ok().map(Value::List);
+    match bytes.first() {
+        Some(b'[') => serde_json::from_str(text).ok().map(Value::List),
+        Some(b'"') => serde_json::from_str(text).ok().map(Value::Text),
+        _ => text.parse().ok().map(Value::Integer),
     }
-    text.parse().ok().map(Value::Integer)
 }
 
 #[cfg(test)]
@@ -56,10 +59,13 @@ mod tests {
             Value::Integer(i64::MIN),
             Value::List(Vec::new()),
             Value::List(vec![7, -1, i64::MAX]),
+            Value::Text(String::new()),
+            Value::Text("42".to_owned()),
+            Value::Text("[1] \"said\"\n\\ \u{e9}".to_owned()),
         ] {
             assert_eq!(read(written(&value).as_bytes()), Some(value));
         }
-        for strange in ["", "x", "[1,", "[\"a\"]", "9223372036854775808", "1.5"] {
+        for strange in ["", "x", "[1,", "[\"a\"]", "9223372036854775808", "1.5", "\"", "\"a\"b"] {
             assert_eq!(read(strange.as_bytes()), None, "{strange}");
         }
         assert_eq!(read(&[0xff]), None);

@@ -239,7 +239,9 @@ impl State {
                 let held = match self.cells.get(key).map(|cell| &cell.value) {
                     None => 0,
                     Some(Value::Integer(held)) => *held,
-                    Some(Value::List(_)) => return Err(Refusal(format!("{key} holds a list, not a number"))),
+                    Some(Value::List(_) | Value::Text(_)) => {
+                        return Err(Refusal(format!("{key} does not hold a number")));
+                    }
                 };
                 let sum = held
                     .checked_add(*amount)
@@ -305,8 +307,8 @@ impl State {
         }
         match self.cells.get_mut(key) {
             None => self.put(key, Value::List(vec![element]), origin, undo),
-            Some(Cell { value: Value::Integer(_), .. }) => {
-                return Err(Refusal(format!("{key} holds a number, not a list")));
+            Some(Cell { value: Value::Integer(_) | Value::Text(_), .. }) => {
+                return Err(Refusal(format!("{key} does not hold a list")));
             }
             Some(Cell { value: Value::List(elements), version, stamp_us }) => {
                 let place = match self.flaw {

@@ -15,6 +15,8 @@ pub enum Value {
     Integer(i64),
     /// A list of whole numbers, oldest first.
     List(Vec<i64>),
+    /// Unicode, of any length.
+    Text(String),
 }
 
 /// One step of a transaction.

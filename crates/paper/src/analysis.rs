@@ -190,6 +190,19 @@ mod tests {
     }
 
     #[test]
+    fn a_load_of_which_chance_draws_reads_and_writes_has_no_one_cost() {
+        let mut scenario = shipped("etcd.yaml");
+        for (load, workload) in scenario.loads.iter_mut().zip(["ycsb", "kv"]) {
+            load.workload = workload.to_owned();
+            load.options.clear();
+        }
+        let paper = analyse(&scenario);
+        let errors: Vec<_> =
+            paper.commits.iter().take(2).map(|cost| cost.phases.as_ref().err().copied()).collect();
+        assert_eq!(errors, [Some(NotComputed::SeveralKinds); 2]);
+    }
+
+    #[test]
     fn etcd_misses_its_leader_no_sooner_than_its_flags_say() {
         let mut scenario = shipped("etcd.yaml");
         assert!((election_s_least(&scenario).expect("it elects") - 0.8).abs() < 1e-9);

@@ -96,6 +96,9 @@ pub(crate) fn transaction(
         Commit::AtEachRequest { reads_first } if reads_first.contains(&workload.name()) => {
             return Err(NotComputed::ReadsFirst);
         }
+        Commit::AtEachRequest { .. } if reads_and_writes_by_chance(workload) => {
+            return Err(NotComputed::SeveralKinds);
+        }
         Commit::AtEachRequest { .. } => (Engine::AtEachRequest(acknowledgements), requests(workload)),
         Commit::AtEnd => {
             let statements = one_transaction(workload).ok_or(NotComputed::SeveralKinds)?;
@@ -103,6 +106,11 @@ pub(crate) fn transaction(
         }
     };
     Ok(Transaction { nodes: scenario.database.nodes.len(), leader: NodeId::FIRST, engine, statements })
+}
+
+/// Whether chance draws among its operations and nothing says which of them write.
+fn reads_and_writes_by_chance(workload: &dyn workload::Workload) -> bool {
+    !workload.facts().kinds.is_empty() && workload.facts().writes.is_empty()
 }
 
 /// What is asked of a database without SQL: some statements, or each transaction at once.

@@ -1,7 +1,8 @@
 //! Writes that can be told apart: every write of a run puts a number of its own into the cells it changes, and the final
 //! read finds out which write each cell ended with.
 //!
-//! Owns those numbers and the paging of the final read. What the end must look like is the `last-writes` check's to judge.
+//! Owns those numbers, their form at the front of a text and the paging of the final read. What the end must look like is the
+//! `last-writes` check's to judge.
 
 use client::{Rows, SessionError, SqlSession};
 use history::Action;
@@ -13,6 +14,19 @@ const SEQUENCE_BITS: u32 = 40;
 
 /// The number of what was there before the first write.
 pub(crate) const LOADED: u64 = 0;
+
+/// Characters at the front of a text that hold the number of the write it comes from, in hexadecimal.
+pub(crate) const NUMBER_CHARACTERS: usize = 16;
+
+/// The front of a text that this write makes.
+pub(crate) fn numbered(write: u64) -> String {
+    format!("{write:0NUMBER_CHARACTERS$x}")
+}
+
+/// The number of the write that a text comes from; nothing where it has none.
+pub(crate) fn number_of(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.get(..NUMBER_CHARACTERS)?, 16).ok()
+}
 
 /// Rows of the final read fetched, and recorded, at a time.
 const PAGE_ROWS: usize = 20_000;
@@ -63,6 +77,7 @@ mod tests {
                 let number = next_write(&mut state);
                 assert!(seen.insert(number), "{number} twice");
                 assert!(number.cast_signed() > 0, "{number} does not fit a signed column");
+                assert_eq!(number_of(&format!("{}abc", numbered(number))), Some(number));
             }
         }
     }

@@ -1,18 +1,22 @@
-//! Time series of machines' sensors, as NoSQLBench's `cql-iot` has them, on SQL.
+//! Time series of machines' sensors, as NoSQLBench's `cql-iot` has them.
 //!
 //! Follows that workload's bindings: cycle n writes for machine n modulo `machines`, a sensor chosen by a hash, a time that
 //! moves on 100 ms for every round over all machines, a value around 100 with a deviation of 5, the machine's station,
 //! and 800 to 1200 characters of data; a read asks for the newest `limit` values of one machine and sensor. FR-2 ran it
 //! with 90 % and with 50 % writes. Where it differs: the data is random text instead of pieces of one text, so that no
-//! database can compress it away. The column `w` is ours: which write a row comes from, for the check `last-writes`.
+//! database can compress it away. The column `w` is ours: which write a row comes from, for the check `last-writes`. How a value
+//! stands in a database of keys and values is `series`' business.
 //!
 //! Options: `write`, `machines`, `sensors`, `stations`, `limit`, `data_min`, `data_max`, `preload`.
+
+mod series;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use capabilities::workloads::{self, WorkloadFacts};
+use client::key_value::{KeyValueSession, Operation};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
@@ -22,6 +26,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::cells::{LOADED, next_write, read_all};
 use crate::dialect::analyse;
 use crate::distribution::hash::fnv64;
+use crate::keyed_cells::{KeyedCells, RowsToLoad};
 use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
@@ -49,6 +54,8 @@ pub struct Iot {
     stations: u64,
     data: (usize, usize),
     preload: u64,
+    /// The most values of a read.
+    limit: u32,
     statements: [Statement; 2],
     /// The next cycle that writes.
     cycle: AtomicU64,
@@ -94,6 +101,7 @@ impl Iot {
             stations,
             data: (characters(data_min), characters(data_max)),
             preload,
+            limit: u32::try_from(limit).unwrap_or(u32::MAX),
             statements: [
                 Statement::in_each(
                     KINDS[WRITE],
@@ -155,6 +163,9 @@ impl Workload for Iot {
     fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.cycle.store(self.preload, Ordering::Relaxed);
+            if let Session::KeyValue(_) = setup.session {
+                return self.load_series(setup).await;
+            }
             let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_iot").await?;
             session.batch(table(session.dialect())).await?;
@@ -180,9 +191,7 @@ impl Workload for Iot {
             let cycle = self.cycle.fetch_add(1, Ordering::Relaxed);
             let write = next_write(client);
             let mut drawn = self.of_cycle(cycle, write, &mut client.rng);
-            let mut data = Vec::new();
-            push_alphanumeric_of(&mut client.rng, self.data.0..=self.data.1, &mut data);
-            drawn.data = String::from_utf8(data).unwrap_or_default();
+            drawn.data = self.draw_data(&mut client.rng);
             // Every write is a row of its own: its cell is its number.
             return Request::detailed(Action::CellsWrite { cells: vec![write], value: write }, WRITE, drawn);
         }
@@ -198,6 +207,9 @@ impl Workload for Iot {
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             let drawn = request.details::<Drawn>()?;
+            if let Session::KeyValue(session) = attempt.session {
+                return self.perform_by_key(request.kind, &drawn, session.as_mut()).await;
+            }
             let (machine, sensor) = (SqlValue::Text(&drawn.machine), SqlValue::Text(&drawn.sensor));
             if request.kind == READ {
                 attempt.run(READ, &[machine, sensor]).await?;
@@ -225,7 +237,13 @@ impl Workload for Iot {
 
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
-            let session = session.sql()?;
+            let session = match session {
+                Session::KeyValue(session) => {
+                    let cell = |_: &str, write: u64| Some(write).filter(|write| *write != LOADED);
+                    return self.keyed_cells().read_all(session.as_mut(), cell).await;
+                }
+                other => other.sql()?,
+            };
             let query = match session.dialect() {
                 // It looks for rows by their keys only.
                 Dialect::Cql => "SELECT w FROM holdfast_iot".to_owned(),
@@ -242,6 +260,37 @@ impl Workload for Iot {
 }
 
 impl Iot {
+    fn keyed_cells(&self) -> KeyedCells {
+        KeyedCells { folder: series::FOLDER, text_bytes: series::BESIDE_DATA + self.data.1 }
+    }
+
+    async fn load_series(&self, setup: &mut TableSetup<'_>) -> Result<(), SessionError> {
+        let writes = &|cycle: u64, rng: &mut ChaCha8Rng, writes: &mut Vec<Operation>| {
+            let drawn = self.of_cycle(cycle, LOADED, rng);
+            writes.push(series::write_of(&Drawn { data: self.draw_data(rng), ..drawn }));
+        };
+        let rows = RowsToLoad { table: "iot", rows: self.preload, cells_per_row: 1, writes };
+        self.keyed_cells().set_up(setup, rows).await
+    }
+
+    async fn perform_by_key(
+        &self,
+        kind: usize,
+        drawn: &Drawn,
+        session: &mut dyn KeyValueSession,
+    ) -> Result<(), SessionError> {
+        if kind == READ {
+            return series::read_newest(session, drawn, self.limit).await;
+        }
+        session.transact(vec![series::write_of(drawn)]).await.map(drop)
+    }
+
+    fn draw_data(&self, rng: &mut impl Rng) -> String {
+        let mut data = Vec::new();
+        push_alphanumeric_of(rng, self.data.0..=self.data.1, &mut data);
+        String::from_utf8(data).unwrap_or_default()
+    }
+
     async fn load(
         &self,
         session: &mut (dyn SqlSession + '_),

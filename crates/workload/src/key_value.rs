@@ -39,6 +39,14 @@ pub(crate) fn list(found: Option<&Found>) -> Result<Vec<i64>, SessionError> {
     }
 }
 
+/// The text of a value.
+pub(crate) fn text(value: &Value) -> Result<&str, SessionError> {
+    match value {
+        Value::Text(text) => Ok(text),
+        other => Err(senseless(Some(&Found::Value(Some(other.clone()))))),
+    }
+}
+
 /// The keys and values that a scan found.
 pub(crate) fn entries(found: Option<&Found>) -> Result<&[(String, Value)], SessionError> {
     match found {
@@ -52,6 +60,7 @@ pub(crate) fn senseless(found: Option<&Found>) -> SessionError {
     let kind = match found {
         Some(Found::Value(Some(Value::Integer(_)))) => "a number",
         Some(Found::Value(Some(Value::List(_)))) => "a list",
+        Some(Found::Value(Some(Value::Text(_)))) => "a text",
         Some(Found::Value(None)) => "nothing",
         Some(Found::Entries(_)) => "a scan",
         Some(Found::Done) => "a write",

@@ -4,21 +4,27 @@
 //! reads (`read`), counts a span of (`span`) or overwrites one or several keys. New keys come from one counter for all
 //! clients, by default spread over all numbers by a hash, and begin anew after `keys` of them. Without `preload` the table
 //! starts empty and reads may find nothing. The column `w` is ours: it says which write a row comes from, for the check
-//! `last-writes`.
+//! `last-writes`. How keys and values stand in a database of them is `pairs`' business.
 //!
 //! Options: `read`, `span`, `span_limit`, `batch`, `block_min`, `block_max`, `keys`, `order`, `exponent`, `preload`.
+
+mod pairs;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use capabilities::workloads::{self, WorkloadFacts};
+use client::key_value::{KeyValueSession, Operation};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 
-use crate::cells::{LOADED, next_write, read_all};
+use crate::cells::{LOADED, NUMBER_CHARACTERS, next_write, read_all};
 use crate::dialect::{analyse, has_written};
 use crate::distribution::{RejectionZipf, hash, skewed};
+use crate::keyed_cells::{KeyedCells, RowsToLoad};
 use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::random_text::{alphanumeric, push_alphanumeric_of};
@@ -45,6 +51,8 @@ enum Order {
 pub struct Kv {
     read: f64,
     span: f64,
+    /// Absent where all keys are counted.
+    span_limit: Option<u32>,
     batch: usize,
     block: (usize, usize),
     keys: u64,
@@ -89,6 +97,7 @@ impl Kv {
         Ok(Kv {
             read,
             span,
+            span_limit: u32::try_from(span_limit).ok().filter(|limit| *limit > 0),
             batch,
             block: (bytes(block_min), bytes(block_max)),
             keys,
@@ -192,6 +201,9 @@ impl Workload for Kv {
     fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             self.written.store(self.preload, Ordering::Relaxed);
+            if let Session::KeyValue(_) = setup.session {
+                return self.load_pairs(setup).await;
+            }
             let session = setup.session.sql()?;
             session.batch("DROP TABLE IF EXISTS holdfast_kv").await?;
             let columns = match session.dialect() {
@@ -240,6 +252,9 @@ impl Workload for Kv {
         attempt: &'a mut Attempt<'_>,
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
+            if let Session::KeyValue(session) = attempt.session {
+                return self.perform_by_key(request, session.as_mut()).await;
+            }
             if request.details.is_none() {
                 let [key, ..] = request.numbers;
                 return attempt.run(request.kind, &[SqlValue::Integer(key)]).await.map(drop);
@@ -265,6 +280,10 @@ impl Workload for Kv {
 
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
+            if let Session::KeyValue(session) = session {
+                let cell = |key: &str, _: u64| pairs::number_of_key(key).map(i64::cast_unsigned);
+                return self.keyed_cells().read_all(session.as_mut(), cell).await;
+            }
             read_all(session.sql()?, "SELECT k, w FROM holdfast_kv", |rows, row, cells| {
                 let (key, write) = (rows.integer(row, 0)?, rows.integer(row, 1)?);
                 cells.push((key.cast_unsigned(), write.cast_unsigned()));
@@ -276,10 +295,44 @@ impl Workload for Kv {
 }
 
 impl Kv {
-    async fn load(&self, setup: &mut TableSetup<'_>) -> Result<(), SessionError> {
-        use rand_chacha::rand_core::SeedableRng;
+    fn keyed_cells(&self) -> KeyedCells {
+        KeyedCells { folder: pairs::FOLDER, text_bytes: NUMBER_CHARACTERS + self.block.1 }
+    }
 
-        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(self.keys);
+    async fn load_pairs(&self, setup: &mut TableSetup<'_>) -> Result<(), SessionError> {
+        let writes = &|place: u64, rng: &mut ChaCha8Rng, writes: &mut Vec<Operation>| {
+            let length = rng.random_range(self.block.0..=self.block.1);
+            writes.push(pairs::write_of(self.key(place), LOADED, &alphanumeric(rng, length)));
+        };
+        let rows = RowsToLoad { table: "kv", rows: self.preload, cells_per_row: 1, writes };
+        self.keyed_cells().set_up(setup, rows).await
+    }
+
+    async fn perform_by_key(
+        &self,
+        request: &Request,
+        session: &mut dyn KeyValueSession,
+    ) -> Result<(), SessionError> {
+        let [number, ..] = request.numbers;
+        if request.details.is_none() {
+            return match request.kind {
+                SPAN => pairs::span(session, number, self.span_limit).await,
+                _ => pairs::read(session, &[number]).await,
+            };
+        }
+        let drawn = request.details::<Drawn>()?;
+        match request.kind {
+            WRITE => pairs::write(session, &drawn.keys, drawn.value.cast_unsigned(), &drawn.block).await,
+            SPAN => match drawn.keys.first() {
+                Some(first) => pairs::span(session, *first, self.span_limit).await,
+                None => Ok(()),
+            },
+            _ => pairs::read(session, &drawn.keys).await,
+        }
+    }
+
+    async fn load(&self, setup: &mut TableSetup<'_>) -> Result<(), SessionError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.keys);
         let mut places = 0..self.preload;
         let loading = Loading::begin("holdfast_kv", self.preload, setup.progress);
         let mut fill = |lines: &mut Vec<u8>| {
@@ -302,9 +355,6 @@ impl Kv {
 
 #[cfg(test)]
 mod tests {
-    use rand_chacha::ChaCha8Rng;
-    use rand_chacha::rand_core::SeedableRng;
-
     use super::*;
     use crate::distribution::chi_square;
 

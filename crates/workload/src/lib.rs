@@ -10,6 +10,7 @@ mod dialect;
 pub mod distribution;
 pub mod iot;
 mod key_value;
+mod keyed_cells;
 pub mod kv;
 pub mod ledger;
 mod loading;

@@ -233,13 +233,13 @@ pub(super) fn carried_out(operations: &[Operation], known: &Known) -> Result<(Ve
                     list.push(*element);
                     Value::List(list)
                 }
-                Some(Value::Integer(_)) => return Err(refuse("no list is there")),
+                Some(Value::Integer(_) | Value::Text(_)) => return Err(refuse("no list is there")),
             },
             Operation::Add { amount, floor, .. } => {
                 let sum = match there {
                     None => Some(*amount),
                     Some(Value::Integer(number)) => number.checked_add(*amount),
-                    Some(Value::List(_)) => return Err(refuse("no number is there")),
+                    Some(Value::List(_) | Value::Text(_)) => return Err(refuse("no number is there")),
                 };
                 let sum = sum.filter(|sum| floor.is_none_or(|floor| *sum >= floor));
                 Value::Integer(sum.ok_or_else(|| refuse("the sum would be out of bounds"))?)

@@ -26,12 +26,13 @@ pub(super) enum KeyStep<'a> {
     Scan { prefix: &'a str, after: Option<&'a str>, limit: u32 },
 }
 
-/// A value that is sent: `5`, or `[1,2]`.
+/// A value that is sent: `5`, `[1,2]`, or `"text"`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Stored<'a> {
     Integer(i64),
     List(&'a [i64]),
+    Text(&'a str),
 }
 
 impl<'a> From<&'a Value> for Stored<'a> {
@@ -39,6 +40,7 @@ impl<'a> From<&'a Value> for Stored<'a> {
         match value {
             Value::Integer(number) => Stored::Integer(*number),
             Value::List(list) => Stored::List(list),
+            Value::Text(text) => Stored::Text(text),
         }
     }
 }
@@ -80,6 +82,7 @@ pub(super) enum FoundWord {
 pub(super) enum StoredValue {
     Integer(i64),
     List(Vec<i64>),
+    Text(String),
 }
 
 impl From<StoredValue> for Value {
@@ -87,6 +90,7 @@ impl From<StoredValue> for Value {
         match held {
             StoredValue::Integer(number) => Value::Integer(number),
             StoredValue::List(list) => Value::List(list),
+            StoredValue::Text(text) => Value::Text(text),
         }
     }
 }
@@ -127,6 +131,7 @@ mod tests {
         vec![
             Operation::Read { key: key() },
             Operation::Write { key: key(), value: Value::Integer(5) },
+            Operation::Write { key: key(), value: Value::Text("a text".to_owned()) },
             Operation::CompareAndSet { key: key(), expected: None, new: Value::List(vec![1, 2]) },
             Operation::CompareAndSet {
                 key: key(),
@@ -160,6 +165,8 @@ mod tests {
         assert_eq!(told(&read, r#"[{"value":null}]"#), Some(vec![Found::Value(None)]));
         let list = Found::Value(Some(Value::List(vec![1, -2])));
         assert_eq!(told(&read, r#"[{"value":[1,-2]}]"#), Some(vec![list]));
+        let text = Found::Value(Some(Value::Text("1".to_owned())));
+        assert_eq!(told(&read, r#"[{"value":"1"}]"#), Some(vec![text]));
         let write = [Operation::Append { key: "k".to_owned(), element: 1 }];
         assert_eq!(told(&write, r#"["done"]"#), Some(vec![Found::Done]));
         for wrong in ["[]", r#"["done"]"#, r#"[{"entries":[]}]"#, r#"[{"value":1},{"value":1}]"#] {

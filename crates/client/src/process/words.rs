@@ -360,7 +360,7 @@ mod tests {
             r#"{"ask":1,"ok":{"results":[{"rows":[[true]]}]}}"#,
             r#"{"ask":1,"failed":{"class":"strange","text":"no"}}"#,
             r#"{"ask":1,"ok":{"found":[{"value":1.5}]}}"#,
-            r#"{"ask":1,"ok":{"found":[{"value":"1"}]}}"#,
+            r#"{"ask":1,"ok":{"found":[{"value":["1"]}]}}"#,
             r#"{"ask":1,"ok":{"found":[{"value":9223372036854775808}]}}"#,
             r#"{"ask":1,"ok":{"found":[null]}}"#,
             r#"{"ask":1,"ok":{"found":[{"value":1,"entries":[]}]}}"#,

@@ -124,6 +124,7 @@ mod tests {
         assert_eq!(committed(Reply::Nothing), value(None));
         assert_eq!(committed(bulk("9223372036854775807")), value(Some(Value::Integer(i64::MAX))));
         assert_eq!(committed(bulk("[1,2]")), value(Some(Value::List(vec![1, 2]))));
+        assert_eq!(committed(bulk("\"zset\"")), value(Some(Value::Text("zset".to_owned()))));
         assert_eq!(committed(bulk("zset")), None);
         assert_eq!(committed(Reply::Integer(1)), None);
         assert_eq!(answered(&reading, Reply::Array(vec![bulk("committed")])), None);

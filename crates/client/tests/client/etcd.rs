@@ -1,5 +1,5 @@
 //! etcd's client against a make-believe node: what is known of a transaction whatever becomes of its answer, and the search
-//! for the leader. The end-to-end tests speak to a real one.
+//! for the leader. What transactions do is tested with a real one.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,6 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::answers::wait;
+use crate::etcd_server::Server;
+use crate::transactions;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long an answer is waited for that never comes.
@@ -118,6 +120,19 @@ fn insert() -> Vec<Operation> {
 
 fn append() -> Vec<Operation> {
     vec![Operation::Append { key: "k".to_owned(), element: 1 }]
+}
+
+#[test]
+fn thousands_of_transactions_on_etcd_do_what_the_control_database_does() {
+    let test = "thousands_of_transactions_on_etcd_do_what_the_control_database_does";
+    let Some(server) = Server::here(test) else { return };
+    wait(async {
+        let connector = EtcdConnector::new(vec![server.endpoint("n1")], PATIENCE, PATIENCE);
+        let connected = connector.connect(&mut ChaCha8Rng::seed_from_u64(1)).await;
+        let mut session = connected.unwrap_or_else(|error| panic!("{error}")).session;
+        let session = session.key_value().expect("keys and values");
+        transactions::do_what_the_control_database_does(session, 20).await;
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod cql;
 mod encryption;
 mod endless;
 mod etcd;
+mod etcd_server;
 mod many_clients;
 mod mariadb_server;
 mod mysql;

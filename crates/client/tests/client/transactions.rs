@@ -16,7 +16,13 @@ fn drawn(rng: &mut ChaCha8Rng, folder: &str, may_write: bool) -> Operation {
     let key = format!("{folder}{}", below(4));
     let number = [-3, 0, 7, i64::MAX, i64::MIN, (1 << 53) + 1][usize::try_from(below(6)).expect("small")];
     let other = [-1, 0, 1, 7, i64::MAX][usize::try_from(below(5)).expect("small")];
-    let value = |number: i64| if number == 7 { Value::List(vec![7, -1]) } else { Value::Integer(number) };
+    let value = |number: i64| match number {
+        7 => Value::List(vec![7, -1]),
+        // What a number or a list looks like, and what has to be quoted in most forms of a text.
+        0 => Value::Text("7".to_owned()),
+        i64::MIN => Value::Text("[7,-1] \"\\\n' \u{e9}\u{1f511} {}%s$1".to_owned()),
+        _ => Value::Integer(number),
+    };
     let after = (below(2) == 0).then(|| format!("{folder}{}", other.clamp(0, 3)));
     match if may_write { below(7) } else { below(2) } {
         0 if !may_write => Operation::Scan { prefix: folder.to_owned(), after, limit: 3 },

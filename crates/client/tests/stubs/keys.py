@@ -41,7 +41,7 @@ def step(held, operation):
             raise Refused("no list is there")
         held[key] = held.get(key, []) + [operation["element"]]
     elif do == "add":
-        if isinstance(held.get(key), list):
+        if isinstance(held.get(key), (list, str)):
             raise Refused("no number is there")
         total = held.get(key, 0) + operation["amount"]
         floor = operation["floor"]

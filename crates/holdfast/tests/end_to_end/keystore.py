@@ -45,12 +45,12 @@ def step(held, operation):
             raise Refused("another value is there")
         held[key] = operation["new"]
     elif do == "append":
-        if isinstance(there, int):
-            raise Refused("a number is there")
+        if isinstance(there, (int, str)):
+            raise Refused("no list is there")
         held[key] = (there or []) + [operation["element"]]
     elif do == "add":
-        if isinstance(there, list):
-            raise Refused("a list is there")
+        if isinstance(there, (list, str)):
+            raise Refused("no number is there")
         total, floor = (there or 0) + operation["amount"], operation["floor"]
         if not LIMITS[0] <= total <= LIMITS[1] or (floor is not None and total < floor):
             raise Refused("the sum is out of bounds")

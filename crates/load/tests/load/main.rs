@@ -4,6 +4,9 @@
 #[path = "../../../client/tests/client/cassandra_server.rs"]
 mod cassandra_server;
 mod cql;
+mod etcd;
+#[path = "../../../client/tests/client/etcd_server.rs"]
+mod etcd_server;
 mod keys_program;
 mod load;
 #[path = "../../../client/tests/client/mariadb_server.rs"]

@@ -243,9 +243,50 @@ pub fn lists_hold(done: &Done, read: &[Action]) {
     assert_eq!(appended(read.iter()), appended(acknowledged.map(|operation| &operation.action)));
 }
 
+/// Every operation of kv, on few keys, of which some are there before.
+pub const KV: [(&str, &str); 6] = [
+    ("read", "40%"),
+    ("span", "10%"),
+    ("span_limit", "20"),
+    ("batch", "3"),
+    ("keys", "200"),
+    ("preload", "150"),
+];
+
+/// Short time series of few machines.
+const IOT: [(&str, &str); 6] = [
+    ("write", "60%"),
+    ("machines", "10"),
+    ("sensors", "3"),
+    ("preload", "200"),
+    ("data_min", "10"),
+    ("data_max", "30"),
+];
+
+/// Runs a workload of cells until it has done so many transactions and every one of these kinds was there; its final read finds
+/// what it wrote. It is prepared again afterwards, as by the next run on the same database, and what it wrote is gone.
+fn cells_are_kept(plan: LoadPlan, options: &[(&str, &str)], transactions: usize, kinds: &[&str]) {
+    let workload = plan.workload.name();
+    let configured = workload::configured(workload, &texts(options)).expect("options that it knows");
+    let plan = LoadPlan { workload: configured, ..plan };
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    let done = run_well(&plan, transactions, kinds);
+    cells_are_those_written(&done, &read(&plan));
+    prepare(&plan, here(), &|_| {}).expect("prepared again");
+    let is_loaded = |action: &Action| match action {
+        Action::CellsRead { cells, .. } => cells.iter().all(|(_, write)| *write == 0),
+        other => panic!("{other:?}"),
+    };
+    assert!(read(&plan).iter().all(is_loaded), "{}", plan.name);
+}
+
 /// Every workload of keys and values, until it has done so many transactions; the final read of each finds what it wrote.
 pub fn every_workload_of_keys_runs(transactions: usize, plan: impl Fn(&str) -> LoadPlan) {
     type Holds = fn(&Done, &[Action]);
+    let kinds = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"];
+    cells_are_kept(plan("ycsb"), &YCSB, transactions, &kinds);
+    cells_are_kept(plan("kv"), &KV, transactions, &["read", "write", "span"]);
+    cells_are_kept(plan("iot"), &IOT, transactions, &["write", "read"]);
     let holds: [(&str, Holds); 5] = [
         ("ledger", ledger_holds),
         ("bank", bank_holds),

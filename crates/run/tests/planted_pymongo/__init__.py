@@ -2,7 +2,8 @@
 
 It knows the commands that the program sends, and asserts what they must have: concerns outside of a transaction, none within. What
 it does wrong, the name of a key tells: `error/CODE` is that error, `concern/CODE` a write that was made and is not on a majority,
-`raise/NAME` an exception, and `commit/...` what becomes of the commit of a transaction that writes it.
+`raise/NAME` an exception, and `commit/...` what becomes of the commit of a transaction that writes it. The key `commands` holds how
+many commands it was given.
 """
 
 import threading
@@ -10,6 +11,7 @@ import threading
 from . import errors
 
 STORE = {}
+COMMANDS = []
 LOCK = threading.Lock()
 LABELS = {"unknown": ["UnknownTransactionCommitResult"], "aborted": ["TransientTransactionError"]}
 
@@ -39,6 +41,8 @@ class Database:
             return {"ok": 1, "isWritablePrimary": self.client.leads}
         assert not check, "replies are judged by the program"
         with LOCK:
+            COMMANDS.append(next(iter(command)))
+            STORE["commands"] = len(COMMANDS)
             held = STORE if session is None else session.held
             return getattr(self, next(iter(command)))(command, held, session)
 
@@ -72,7 +76,16 @@ class Database:
 
     def update(self, command, held, session):
         self.concerned(command, session)
-        (one,) = command["updates"]
+        first, *others = command["updates"]
+        if not others:
+            return self.update_one(first, held, session)
+        assert session is not None, "a command on several documents is not atomic"
+        assert all(not one.keys() - {"q", "u", "upsert"} and one["upsert"] for one in command["updates"])
+        replies = [self.update_one(one, held, session) for one in command["updates"]]
+        wrong = [reply for reply in replies if not reply["ok"]]
+        return wrong[0] if wrong else {"ok": 1, "n": sum(reply["n"] for reply in replies)}
+
+    def update_one(self, one, held, session):
         key, change, is_there = one["q"]["_id"], one["u"], one["q"]["_id"] in held
         wrong = planted(key, session)
         if wrong:
@@ -106,6 +119,9 @@ class Database:
             found = [{"_id": key, "v": held[key]}] if key in held else []
             return {"ok": 1, "cursor": {"id": 0, "firstBatch": found}}
         assert session is not None, "a scan sees one moment"
+        if "$in" in key:
+            self.client.left = [{"_id": one, "v": held[one]} for one in sorted(set(key["$in"])) if one in held]
+            return self.batch("firstBatch")
         tests = {"$gt": str.__gt__, "$gte": str.__ge__, "$lt": str.__lt__}
         keys = sorted(one for one in held if all(tests[test](one, bound) for test, bound in key.items()))
         self.client.left = [{"_id": one, "v": held[one]} for one in keys[: command["limit"]]]

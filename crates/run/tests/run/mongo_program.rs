@@ -119,6 +119,32 @@ fn a_read_of_one_key_has_the_read_concern_that_was_asked_for() {
 }
 
 #[test]
+fn keys_that_are_read_or_written_together_are_one_command() {
+    let test = "keys_that_are_read_or_written_together_are_one_command";
+    with_driver(test, &[], async |connector| {
+        let mut session = session(connector).await;
+        let mut commands = async |operations: Vec<Operation>| {
+            let told = transact(&mut session, operations).await.expect("done");
+            let count = transact(&mut session, vec![read("commands")]).await.expect("counted");
+            let [Found::Value(Some(Value::Integer(count)))] = count.as_slice() else { panic!("{count:?}") };
+            (told, *count)
+        };
+        let text = |number: u32| Value::Text(format!("{number} \"text\""));
+        let write = |number: u32| Operation::Write { key: format!("w/{number}"), value: text(number) };
+        let (_, before) = commands(vec![read("w/1")]).await;
+        let (told, after) = commands((1..=5).map(write).collect()).await;
+        assert_eq!((told, after - before), (vec![Found::Done; 5], 2), "one, and the one that counts");
+        // More than one batch, in another order, one twice and one that is not there.
+        let keys = ["w/5", "w/1", "w/9", "w/3", "w/2", "w/1"];
+        let (told, after_reading) = commands(keys.map(read).to_vec()).await;
+        let value = |number: u32| Found::Value(Some(text(number)));
+        assert_eq!(told, [value(5), value(1), Found::Value(None), value(3), value(2), value(1)]);
+        assert!(after_reading - after <= 4, "one for each batch, and the one that counts");
+        assert_eq!(connector.failure(), None);
+    });
+}
+
+#[test]
 fn an_error_of_mongodb_is_definite_only_where_nothing_can_have_been_written() {
     let test = "an_error_of_mongodb_is_definite_only_where_nothing_can_have_been_written";
     with_driver(test, &[], async |connector| {

@@ -1,17 +1,20 @@
-//! YCSB's core workloads A to F on SQL, with its table, its keys and the names of its operations.
+//! YCSB's core workloads A to F, with its table, its keys and the names of its operations.
 //!
 //! Follows YCSB's `CoreWorkload` and its JDBC binding: `usertable` with a text key `user` + number and text fields.
-//! Which keys are asked for is `keys`' business, which options there are `settings`'. As in YCSB an operation is one
+//! Which keys are asked for is `keys`' business, which options there are `settings`', and how a record stands in a database of keys
+//! and values `records`'. As in YCSB an operation is one
 //! statement in a transaction of its own; READ-MODIFY-WRITE is two, and its parts count as a READ and an UPDATE as well.
 //! Every field begins with the number of the write it comes from, for the check `last-writes`; the rest is random text.
 
 mod keys;
+mod records;
 mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use capabilities::workloads::{self, WorkloadFacts};
+use client::key_value::{KeyValueSession, Operation};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::{Rng, RngExt};
@@ -21,15 +24,13 @@ use rand_chacha::rand_core::SeedableRng;
 use self::keys::{Keys, name_of};
 pub use self::settings::{INSERT, READ, READ_MODIFY_WRITE, SCAN, UPDATE};
 use self::settings::{KINDS, Settings};
-use crate::cells::{LOADED, next_write, read_all};
+use crate::cells::{LOADED, NUMBER_CHARACTERS, next_write, number_of, numbered, read_all};
 use crate::dialect::analyse;
+use crate::keyed_cells::{KeyedCells, RowsToLoad};
 use crate::loading::Loading;
 use crate::options::ConfigurationError;
 use crate::random_text::push_alphanumeric;
 use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
-
-/// Characters at the front of a field that hold the write's number, in hexadecimal.
-const NUMBER_CHARACTERS: usize = 16;
 
 /// Rows loaded by one session.
 const ROWS_PER_SESSION: u64 = 100_000;
@@ -80,7 +81,7 @@ impl Ycsb {
     }
 
     fn value(&self, write: u64, rng: &mut impl Rng) -> String {
-        let mut text = format!("{write:0NUMBER_CHARACTERS$x}").into_bytes();
+        let mut text = numbered(write).into_bytes();
         push_alphanumeric(rng, self.settings.field_length - NUMBER_CHARACTERS, &mut text);
         String::from_utf8(text).unwrap_or_default()
     }
@@ -162,6 +163,9 @@ impl Workload for Ycsb {
     fn setup<'a>(&'a self, setup: &'a mut TableSetup<'_>) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             *self.keys() = Keys::new(&self.settings);
+            if let Session::KeyValue(_) = setup.session {
+                return self.load_records(setup).await;
+            }
             let (key, text) = match setup.session.sql()?.dialect() {
                 Dialect::Postgres => ("varchar(255)", "text"),
                 Dialect::Cql => ("text", "text"),
@@ -212,6 +216,9 @@ impl Workload for Ycsb {
         Box::pin(async move {
             let drawn = request.details::<Drawn>()?;
             let of = self.settings.fields;
+            if let Session::KeyValue(session) = attempt.session {
+                return self.perform_by_key(request.kind, &drawn, session.as_mut()).await;
+            }
             let key = SqlValue::Text(&drawn.name);
             if matches!(request.kind, READ | READ_MODIFY_WRITE) {
                 let fields = if self.settings.read_all_fields { 0..of } else { drawn.fields.clone() };
@@ -233,9 +240,7 @@ impl Workload for Ycsb {
             };
             let result = attempt.run(statement, &values).await;
             if request.kind == INSERT {
-                // One without a definite answer may be there: who asks for it and finds nothing has an error to show.
-                let there = result.as_ref().map_or_else(|error| !error.definite, |_| true);
-                self.keys().inserted(drawn.number, there);
+                self.inserted(drawn.number, result.as_ref().err());
             }
             // It has been carried out: whatever is wrong with the count, nothing definite can be said of it.
             self.there(&drawn, result?.affected()).map_err(|error| SessionError { definite: false, ..error })
@@ -244,7 +249,10 @@ impl Workload for Ycsb {
 
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
-            let session = session.sql()?;
+            let session = match session {
+                Session::KeyValue(session) => return self.read_records(session.as_mut()).await,
+                other => other.sql()?,
+            };
             let beginning = |field: usize| match session.dialect() {
                 // It has no functions of texts.
                 Dialect::Cql => format!("field{field}"),
@@ -260,8 +268,7 @@ impl Workload for Ycsb {
                 let stranger = || u64::MAX / self.settings.fields as u64 - 1;
                 let number = numbers.get(name).copied().unwrap_or_else(stranger);
                 for field in 0..self.settings.fields {
-                    let beginning = rows.text(row, field + 1)?.get(..NUMBER_CHARACTERS)?;
-                    let write = u64::from_str_radix(beginning, 16).ok()?;
+                    let write = number_of(rows.text(row, field + 1)?)?;
                     cells.push((self.cell(number, field), write));
                 }
                 Some(())
@@ -272,6 +279,61 @@ impl Workload for Ycsb {
 }
 
 impl Ycsb {
+    /// An insert has ended.
+    fn inserted(&self, number: u64, error: Option<&SessionError>) {
+        // One without a definite answer may be there: who asks for it and finds nothing has an error to show.
+        self.keys().inserted(number, error.is_none_or(|error| !error.definite));
+    }
+
+    fn keyed_cells(&self) -> KeyedCells {
+        KeyedCells { folder: records::FOLDER, text_bytes: self.settings.field_length }
+    }
+
+    async fn load_records(&self, setup: &mut TableSetup<'_>) -> Result<(), SessionError> {
+        let fields = 0..self.settings.fields;
+        let writes = &|number: u64, rng: &mut ChaCha8Rng, writes: &mut Vec<Operation>| {
+            let name = name_of(number, self.settings.ordered);
+            writes
+                .extend(fields.clone().map(|field| records::write_of(&name, field, self.value(LOADED, rng))));
+        };
+        let cells_per_row = self.settings.fields as u64;
+        let rows = RowsToLoad { table: TABLE, rows: self.settings.records, cells_per_row, writes };
+        self.keyed_cells().set_up(setup, rows).await
+    }
+
+    async fn perform_by_key(
+        &self,
+        kind: usize,
+        drawn: &Drawn,
+        session: &mut dyn KeyValueSession,
+    ) -> Result<(), SessionError> {
+        let of = self.settings.fields;
+        if matches!(kind, READ | READ_MODIFY_WRITE) {
+            let fields = if self.settings.read_all_fields { 0..of } else { drawn.fields.clone() };
+            records::read(session, &drawn.name, fields).await?;
+        }
+        if kind == SCAN {
+            return records::scan(session, &drawn.name, drawn.rows, of).await;
+        }
+        if drawn.values.is_empty() {
+            return Ok(());
+        }
+        let result = records::write(session, &drawn.name, drawn.fields.clone(), &drawn.values).await;
+        if kind == INSERT {
+            self.inserted(drawn.number, result.as_ref().err());
+        }
+        result
+    }
+
+    async fn read_records(&self, session: &mut dyn KeyValueSession) -> Result<Vec<Action>, SessionError> {
+        let numbers = self.keys().numbers_by_name(self.settings.ordered);
+        let cell = |key: &str, _: u64| {
+            let (number, field) = records::cell_of(key, &numbers, self.settings.fields)?;
+            Some(self.cell(number, field))
+        };
+        self.keyed_cells().read_all(session, cell).await
+    }
+
     fn there(&self, drawn: &Drawn, rows: u64) -> Result<(), SessionError> {
         if rows == 1 { Ok(()) } else { Err(refused(format!("key {} is there {rows} times", drawn.name))) }
     }

@@ -1,0 +1,177 @@
+//! Cells on databases of keys and values: each is a text under a key of its own that begins with the number of the write it comes
+//! from. All cells of a workload lie in one folder, which is what their keys begin with, up to a slash.
+//!
+//! Owns their loading and their final read. What the keys are is the workload's.
+
+use std::ops::Range;
+
+use client::key_value::{Found, Operation, Value};
+use client::{KeyValueSession, SessionError};
+use history::Action;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::cells::{LOADED, number_of, numbered};
+use crate::key_value::{senseless, text};
+use crate::loading::Loading;
+use crate::workload::{TableSetup, refused};
+
+/// Most writes of one transaction that loads. etcd takes 128 operations as it is shipped (`--max-txn-ops`).
+const BATCH_WRITES: u64 = 100;
+/// About how many bytes such a transaction has at most. etcd takes requests of 1.5 MiB as it is shipped.
+const BATCH_BYTES: u64 = 256 << 10;
+/// Most sessions that load at the same time.
+const SESSIONS_MAX: u64 = 4;
+/// Most keys of a page of a scan, and about how many bytes it has at most.
+const PAGE_KEYS: u64 = 10_000;
+const PAGE_BYTES: u64 = 4 << 20;
+/// About how many bytes a key takes on the line beside its text.
+const KEY_BYTES: u64 = 64;
+
+/// The cells of a workload.
+pub(crate) struct KeyedCells {
+    /// What every key begins with, its slash included.
+    pub(crate) folder: &'static str,
+    /// The most bytes of a text.
+    pub(crate) text_bytes: usize,
+}
+
+/// Rows to be loaded, each of several cells.
+pub(crate) struct RowsToLoad<'a> {
+    /// What they are called when people are told.
+    pub(crate) table: &'static str,
+    pub(crate) rows: u64,
+    pub(crate) cells_per_row: u64,
+    /// Adds the writes of the row with this number, from 0; all of its cells are written by [`LOADED`].
+    pub(crate) writes: &'a dyn Fn(u64, &mut ChaCha8Rng, &mut Vec<Operation>),
+}
+
+impl KeyedCells {
+    /// Throws away what an earlier run left, and loads the rows.
+    pub(crate) async fn set_up(
+        &self,
+        setup: &mut TableSetup<'_>,
+        rows: RowsToLoad<'_>,
+    ) -> Result<(), SessionError> {
+        self.forget_all(setup.session.key_value()?).await?;
+        if rows.rows == 0 {
+            return Ok(());
+        }
+        let bytes_per_row = rows.cells_per_row.saturating_mul(self.cell_bytes()).max(1);
+        let batch = (BATCH_WRITES / rows.cells_per_row.max(1)).min(BATCH_BYTES / bytes_per_row).max(1);
+        let sessions = rows.rows.div_ceil(batch).min(SESSIONS_MAX);
+        let share = rows.rows.div_ceil(sessions);
+        let mut parts = Vec::new();
+        for part in 0..sessions {
+            parts.push((setup.open().await?, part * share..((part + 1) * share).min(rows.rows)));
+        }
+        let loading = &Loading::begin(rows.table, rows.rows, setup.progress);
+        let writes = rows.writes;
+        let loads = parts.into_iter().map(|(mut session, numbers)| async move {
+            load_part(session.key_value()?, numbers, batch, loading, writes).await
+        });
+        crate::parallel::all(loads).await?;
+        (setup.progress)(format!("{} rows of {} are loaded", rows.rows, rows.table));
+        Ok(())
+    }
+
+    /// Writes over every cell that is not as loaded: no operation takes a key away.
+    async fn forget_all(&self, session: &mut dyn KeyValueSession) -> Result<(), SessionError> {
+        let mut pages = self.pages();
+        while let Some(page) = pages.next(session).await? {
+            let is_loaded =
+                |value: &Value| matches!(value, Value::Text(text) if number_of(text) == Some(LOADED));
+            let left = page.into_iter().filter(|(_, value)| !is_loaded(value));
+            let writes: Vec<Operation> =
+                left.map(|(key, _)| Operation::Write { key, value: Value::Text(numbered(LOADED)) }).collect();
+            for batch in writes.chunks(usize::try_from(BATCH_WRITES).unwrap_or(usize::MAX)) {
+                session.transact(batch.to_vec()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every cell. `cell` tells the cell of a key, without its folder, that holds this write; nothing where it is none of the
+    /// workload's.
+    ///
+    /// A key that is no cell and holds what was loaded was left by an earlier run. With another number it is one that no cell
+    /// has, which the check calls invented.
+    pub(crate) async fn read_all(
+        &self,
+        session: &mut dyn KeyValueSession,
+        cell: impl Fn(&str, u64) -> Option<u64>,
+    ) -> Result<Vec<Action>, SessionError> {
+        const NO_CELL: u64 = u64::MAX - 1;
+        let mut actions = Vec::new();
+        let mut pages = self.pages();
+        while let Some(page) = pages.next(session).await? {
+            let mut cells = Vec::with_capacity(page.len());
+            for (key, value) in &page {
+                let write = number_of(text(value)?)
+                    .ok_or_else(|| refused(format!("{key} does not begin with the number of a write")))?;
+                match key.strip_prefix(self.folder).and_then(|key| cell(key, write)) {
+                    Some(cell) => cells.push((cell, write)),
+                    None if write == LOADED => {}
+                    None => cells.push((NO_CELL, write)),
+                }
+            }
+            actions.push(Action::CellsRead { cells, complete: false });
+        }
+        actions.push(Action::CellsRead { cells: Vec::new(), complete: true });
+        Ok(actions)
+    }
+
+    fn cell_bytes(&self) -> u64 {
+        self.text_bytes as u64 + KEY_BYTES
+    }
+
+    fn pages(&self) -> Pages {
+        let limit = (PAGE_BYTES / self.cell_bytes()).clamp(1, PAGE_KEYS);
+        Pages { folder: self.folder, limit: u32::try_from(limit).unwrap_or(u32::MAX), after: None }
+    }
+}
+
+/// The keys of a folder and their values, page by page.
+struct Pages {
+    folder: &'static str,
+    limit: u32,
+    /// The last key of the page before.
+    after: Option<String>,
+}
+
+impl Pages {
+    /// The next page; nothing behind the last. One that is not full need not be the last: a scan tells at most so many.
+    async fn next(
+        &mut self,
+        session: &mut dyn KeyValueSession,
+    ) -> Result<Option<Vec<(String, Value)>>, SessionError> {
+        let scan =
+            Operation::Scan { prefix: self.folder.to_owned(), after: self.after.clone(), limit: self.limit };
+        let found = session.transact(vec![scan]).await?;
+        let page = match found.into_iter().next() {
+            Some(Found::Entries(page)) => page,
+            other => return Err(senseless(other.as_ref())),
+        };
+        let Some((last, _)) = page.last() else { return Ok(None) };
+        self.after = Some(last.clone());
+        Ok(Some(page))
+    }
+}
+
+async fn load_part(
+    session: &mut dyn KeyValueSession,
+    mut numbers: Range<u64>,
+    batch: u64,
+    loading: &Loading<'_>,
+    writes: &dyn Fn(u64, &mut ChaCha8Rng, &mut Vec<Operation>),
+) -> Result<(), SessionError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(numbers.start);
+    while !numbers.is_empty() {
+        let mut operations = Vec::new();
+        for number in loading.next_rows(&mut numbers, batch) {
+            writes(number, &mut rng, &mut operations);
+        }
+        session.transact(operations).await?;
+    }
+    Ok(())
+}
