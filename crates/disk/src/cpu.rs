@@ -25,8 +25,12 @@ pub fn cpu_time_within_syncs() -> Duration {
     Duration::from_nanos(WITHIN_SYNCS_NS.load(Ordering::Relaxed))
 }
 
-/// Does it, and counts its CPU time as that of a sync.
+/// Does it, and counts its CPU time as that of a sync, where it is of a thread that is followed: of others' time the volumes have
+/// no part.
 pub(crate) fn within_a_sync<T>(sync: impl FnOnce() -> T) -> T {
+    if FOLLOWED.with(|followed| followed.get().is_none()) {
+        return sync();
+    }
     counted_in(&WITHIN_SYNCS_NS, sync)
 }
 

@@ -38,8 +38,9 @@ const WAITING_FRAMES_MAX: usize = 1_000;
 /// Mark of the event that says a command waits.
 const COMMAND: u64 = u64::MAX;
 
-/// Of so many frames handed over the CPU time of one is read: its clock is a system call.
-const DELIVERIES_A_SAMPLE: u64 = 32;
+/// Of so many frames handed over the CPU time of one is read: its clock is a system call. A prime number, so that no rhythm of
+/// questions and answers has always the same one measured.
+const DELIVERIES_A_SAMPLE: u64 = 31;
 
 /// The thread's state.
 pub struct Carrier {

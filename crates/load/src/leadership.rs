@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use client::{Address, Endpoint, reactor};
+use client::{Address, ConnectError, Endpoint, reactor};
 
 use crate::plan::{LoadPlan, here};
 use crate::preparation::{Leader, in_place};
@@ -16,7 +16,7 @@ use crate::preparation::{Leader, in_place};
 pub struct Leadership {
     /// Those that said that they lead.
     pub leaders: BTreeSet<String>,
-    /// Those that did not answer, and may take writes of others all the same.
+    /// Those that did not answer or could not be reached, and may take writes of others all the same.
     pub silent: BTreeSet<String>,
 }
 
@@ -37,13 +37,29 @@ impl Leadership {
     }
 }
 
+/// Who answers where a connection is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusals {
+    /// The node's own machine: nothing listens there for clients.
+    OfNodes,
+    /// The end of a forwarded port on this machine: nothing is known of the node.
+    OfForwards,
+}
+
+/// PostgreSQL's `cannot_connect_now`: it is starting or ending, and takes no session that could write.
+const CANNOT_CONNECT_NOW: &str = "57P03";
+
+/// The least patience with a client program, which starts first.
+const PROGRAM_PATIENCE: Duration = Duration::from_secs(15);
+
 /// Asks every node of `plan` once whether it takes writes, from this process' place, all at the same time, each for as long
 /// as `of_one_node`.
 #[must_use]
-pub fn leadership(plan: &LoadPlan, of_one_node: Duration) -> Leadership {
+pub fn leadership(plan: &LoadPlan, of_one_node: Duration, refusals: Refusals) -> Leadership {
+    let patience = if plan.program.is_some() { of_one_node.max(PROGRAM_PATIENCE) } else { of_one_node };
     let mut seen = Leadership::default();
     let answers: Vec<(&Endpoint, Answer)> = std::thread::scope(|scope| {
-        let ask = |endpoint| (endpoint, scope.spawn(move || answer_of(plan, endpoint, of_one_node)));
+        let ask = |endpoint| (endpoint, scope.spawn(move || answer_of(plan, endpoint, patience, refusals)));
         let asked: Vec<_> = plan.endpoints.iter().map(ask).collect();
         asked
             .into_iter()
@@ -67,19 +83,25 @@ enum Answer {
     Silent,
 }
 
-fn answer_of(plan: &LoadPlan, endpoint: &Endpoint, patience: Duration) -> Answer {
+fn answer_of(plan: &LoadPlan, endpoint: &Endpoint, patience: Duration, refusals: Refusals) -> Answer {
     let alone = LoadPlan { endpoints: vec![endpoint.clone()], spreads: false, ..plan.clone() };
     let asked = in_place(&alone, here(), |plan| async move {
         let mut leader = Leader::new(plan, patience);
         let answer = match reactor::timeout(patience, leader.connect_once()).await {
             Ok(Ok(_)) => Answer::Leads,
-            Ok(Err(error)) if !error.read_only_nodes.is_empty() => Answer::Follows,
-            Ok(Err(_)) if takes_no_connections(endpoint, patience) => Answer::Follows,
+            Ok(Err(error)) if !error.read_only_nodes.is_empty() || is_starting(&error) => Answer::Follows,
+            Ok(Err(_)) if refusals == Refusals::OfNodes && takes_no_connections(endpoint, patience) => {
+                Answer::Follows
+            }
             Ok(Err(_)) | Err(_) => Answer::Silent,
         };
         Ok(answer)
     });
     asked.unwrap_or(Answer::Silent)
+}
+
+fn is_starting(error: &ConnectError) -> bool {
+    error.failed_attempts.iter().any(|attempt| attempt.error.code.as_deref() == Some(CANNOT_CONNECT_NOW))
 }
 
 /// Whether the node's machine says that nothing listens where clients connect.

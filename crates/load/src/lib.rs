@@ -36,7 +36,7 @@ pub use defects::Defects;
 pub use elsewhere::{Elsewhere, start_elsewhere};
 pub use first_success::FirstSuccess;
 pub use generator::{Batch, LoadEnd, LoadHandle, OpenLoop, start};
-pub use leadership::{Leadership, leadership};
+pub use leadership::{Leadership, Refusals, leadership};
 pub use missing_clients::{MissingClients, await_clients, missing_clients};
 pub use muster::Muster;
 pub use pace::{Arrival, Demand, DemandRate, Part, Step, ThinkTime};

@@ -42,7 +42,7 @@ pub struct LabResult {
     /// (load + fabric + disk + other) / all CPU seconds spent while loads ran, 0 to 1.
     pub cpu_share_of_lab: Option<f64>,
     /// The part of `cpu_share_of_lab` that the database would have used without a lab: syncs of the machine's disk, and the
-    /// receivers' network stacks (one packet of 32 is measured), 0 to 1.
+    /// receivers' network stacks (one packet of 31 is measured), 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_share_without_lab: Option<f64>,
     /// The most memory, in bytes, that the processes of all nodes held together at the end of a second while loads ran: what each

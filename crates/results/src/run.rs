@@ -65,7 +65,7 @@ pub struct RunResult {
     /// one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders_at_the_end: Vec<String>,
-    /// The nodes that did not say then whether they led, although they took connections.
+    /// The nodes that did not say then whether they led: they took connections and gave no answer, or could not be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent_at_the_end: Vec<String>,
     /// The lab itself.

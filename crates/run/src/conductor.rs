@@ -18,7 +18,7 @@ use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, append_to_history};
 use crate::directory::RunDirectory;
 use crate::lab_shown::lab_shown;
-use crate::leaders_at_the_end::{BETWEEN_LOOKS, may_lead};
+use crate::leaders_at_the_end::{PAUSES, lead_at_once, may_lead};
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, TargetError, Underway};
 
@@ -93,10 +93,12 @@ impl Conductor<'_> {
         let faults = underway.settle(interrupted.is_some());
         let recorded = collector.finish()?;
         if interrupted.is_none() {
-            let look = || may_lead(|| underway.leadership(), BETWEEN_LOOKS);
-            let before = look();
+            let mut seen = lead_at_once(|| underway.leadership(), PAUSES);
             let mut read = self.read_the_end();
-            let seen = if before.is_in_doubt() { before } else { look() };
+            // A node that was silent before and follows now has what the leader has.
+            if !seen.is_in_doubt() {
+                seen = may_lead(|| underway.leadership(), PAUSES);
+            }
             self.tell_leaders(seen, &mut read);
             append_to_history(self.directory, &read)?;
         }

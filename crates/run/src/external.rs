@@ -12,7 +12,7 @@ use client::Address;
 use history::{EventKind, EventSink, FaultId, HostFacts, NodeFacts, NodeId, RunFacts, SiteFacts};
 use load::{
     Batch, Clock, Encryption, Endpoint, Leadership, LoadCpu, LoadError, LoadHandle, LoadPlan, OnThread,
-    Password, here,
+    Password, Refusals, here,
 };
 use nix::sys::resource::{Resource, getrlimit};
 use pods::{Pods, PodsError, PodsOf, Watching, fleet_plan};
@@ -322,7 +322,9 @@ impl Underway for ClusterRun {
     }
 
     fn leadership(&self) -> Leadership {
-        self.asked.as_ref().map(|plan| load::leadership(plan, ROLE_PATIENCE)).unwrap_or_default()
+        let refusals = if self.watching.is_some() { Refusals::OfForwards } else { Refusals::OfNodes };
+        let ask = |plan| load::leadership(plan, ROLE_PATIENCE, refusals);
+        self.asked.as_ref().map(ask).unwrap_or_default()
     }
 
     fn finish(self: Box<Self>) -> Found {

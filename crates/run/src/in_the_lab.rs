@@ -106,6 +106,7 @@ impl Target for Lab {
         Ok(Box::new(LabRun {
             watching: self.pods.clone().zip(watching),
             interference_expected: run.scenario.database.interference_expected,
+            is_leaderless: run.scenario.database.engine.is_leaderless(),
             records: Vec::new(),
             faulting: Some(faulting),
             platform,
@@ -153,6 +154,8 @@ struct LabRun {
     watched: Watched,
     /// Whether the scenario says that strangers may be at work.
     interference_expected: bool,
+    /// Whether every node of the database takes writes.
+    is_leaderless: bool,
     /// None once the schedule is over.
     links: Option<LinkWatch>,
     hosts: Option<HostWatch>,
@@ -221,10 +224,10 @@ impl Underway for LabRun {
     }
 
     fn leadership(&self) -> Leadership {
-        let roles = self.platform.roles_of_those_that_take_connections();
-        if !roles.equals.is_empty() {
+        if self.is_leaderless {
             return Leadership::default();
         }
+        let roles = self.platform.roles_of_those_that_take_connections();
         Leadership {
             leaders: roles.leaders.into_iter().collect(),
             silent: roles.silent.into_keys().collect(),

@@ -2,39 +2,59 @@
 //!
 //! Owns how often the nodes are asked before an answer, or that there is none, is believed. Who can ask them is the target.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use load::Leadership;
 
-/// Between two looks.
-pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+/// How long is waited between two looks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pauses {
+    /// Where several nodes lead.
+    pub(crate) of_leaders: Duration,
+    /// Where a node is silent.
+    pub(crate) of_silence: Duration,
+}
+
+pub(crate) const PAUSES: Pauses =
+    Pauses { of_leaders: Duration::from_millis(200), of_silence: Duration::from_secs(1) };
 
 /// Looks until it is believed that several nodes lead: the lead may pass on during one.
 const LOOKS_AT_LEADERS: usize = 2;
 
 /// Looks until it is believed that a node is silent: a start, or a burdened machine, takes its time.
-const LOOKS_AT_THE_SILENT: usize = 5;
+const LOOKS_AT_THE_SILENT: usize = 8;
 
 /// The nodes that may lead, where there are several: each led or was silent at every look. Nothing else.
-pub(crate) fn may_lead(mut look: impl FnMut() -> Leadership, between: Duration) -> Leadership {
+pub(crate) fn may_lead(mut look: impl FnMut() -> Leadership, pauses: Pauses) -> Leadership {
     let mut seen = look();
     for looks in 1.. {
         if !seen.is_in_doubt() {
             return Leadership::default();
         }
-        let enough = if seen.silent.is_empty() { LOOKS_AT_LEADERS } else { LOOKS_AT_THE_SILENT };
+        let (enough, pause) = match seen.silent.is_empty() {
+            true => (LOOKS_AT_LEADERS, pauses.of_leaders),
+            false => (LOOKS_AT_THE_SILENT, pauses.of_silence),
+        };
         if looks >= enough {
             break;
         }
-        std::thread::sleep(between);
+        std::thread::sleep(pause);
         seen = seen.and(&look());
     }
     seen
 }
 
+/// The nodes that lead, where several say so. Nodes that are silent are not waited for.
+pub(crate) fn lead_at_once(mut look: impl FnMut() -> Leadership, pauses: Pauses) -> Leadership {
+    may_lead(|| Leadership { leaders: look().leaders, silent: BTreeSet::new() }, pauses)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NONE: Pauses = Pauses { of_leaders: Duration::ZERO, of_silence: Duration::ZERO };
 
     /// The nodes that led and those that were silent at one look.
     type Look<'a> = (&'a [&'a str], &'a [&'a str]);
@@ -51,7 +71,7 @@ mod tests {
             taken += 1;
             leadership(*looks.get(taken - 1).or(looks.last()).expect("a look"))
         };
-        assert_eq!(may_lead(look, Duration::ZERO), leadership(expected), "{looks:?}");
+        assert_eq!(may_lead(look, NONE), leadership(expected), "{looks:?}");
         assert_eq!(taken, number, "{looks:?}");
     }
 
@@ -73,5 +93,8 @@ mod tests {
         check(&[(&["n1"], &["n2"]), (&["n1", "n2"], &[])], LOOKS_AT_THE_SILENT, (&["n1"], &["n2"]));
         // The only node that may lead is one at most.
         check(&[(&[], &["n1"])], 1, (&[], &[]));
+        let at_once = |leaders| lead_at_once(|| leadership((leaders, &["n3"])), NONE);
+        assert_eq!(at_once(&["n1"]), Leadership::default());
+        assert_eq!(at_once(&["n1", "n2"]), leadership((&["n1", "n2"], &[])));
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn next_write(client: &mut ClientState) -> u64 {
 pub(crate) async fn read_all(
     session: &mut (dyn SqlSession + '_),
     query: &str,
-    cells: impl Fn(&Rows, usize, &mut Vec<(u64, u64)>) -> Option<()>,
+    mut cells: impl FnMut(&Rows, usize, &mut Vec<(u64, u64)>) -> Option<()>,
 ) -> Result<Vec<Action>, SessionError> {
     let mut pages = Vec::new();
     let mut page = |rows: &Rows| {

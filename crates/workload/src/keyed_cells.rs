@@ -12,9 +12,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::cells::{LOADED, number_of, numbered};
-use crate::key_value::{senseless, text};
+use crate::key_value::senseless;
 use crate::loading::Loading;
-use crate::workload::{TableSetup, refused};
+use crate::workload::TableSetup;
 
 /// Most writes of one transaction that loads. etcd takes 128 operations as it is shipped (`--max-txn-ops`).
 const BATCH_WRITES: u64 = 100;
@@ -95,24 +95,31 @@ impl KeyedCells {
     /// workload's.
     ///
     /// A key that is no cell and holds what was loaded was left by an earlier run. With another number it is one that no cell
-    /// has, which the check calls invented.
+    /// has, which the check calls invented, as it does a value that no write has.
     pub(crate) async fn read_all(
         &self,
         session: &mut dyn KeyValueSession,
         cell: impl Fn(&str, u64) -> Option<u64>,
     ) -> Result<Vec<Action>, SessionError> {
-        const NO_CELL: u64 = u64::MAX - 1;
+        /// A number that no write has.
+        const OF_NOBODY: u64 = u64::MAX - 1;
         let mut actions = Vec::new();
+        let mut no_cell = u64::MAX;
         let mut pages = self.pages();
         while let Some(page) = pages.next(session).await? {
             let mut cells = Vec::with_capacity(page.len());
             for (key, value) in &page {
-                let write = number_of(text(value)?)
-                    .ok_or_else(|| refused(format!("{key} does not begin with the number of a write")))?;
+                let write = match value {
+                    Value::Text(text) => number_of(text).unwrap_or(OF_NOBODY),
+                    Value::Integer(_) | Value::List(_) => OF_NOBODY,
+                };
                 match key.strip_prefix(self.folder).and_then(|key| cell(key, write)) {
                     Some(cell) => cells.push((cell, write)),
                     None if write == LOADED => {}
-                    None => cells.push((NO_CELL, write)),
+                    None => {
+                        no_cell -= 1;
+                        cells.push((no_cell, write));
+                    }
                 }
             }
             actions.push(Action::CellsRead { cells, complete: false });

@@ -248,7 +248,7 @@ impl MysqlClient {
         }
         let committed_before = kinds.get(..completed).unwrap_or_default().contains(&StatementKind::Commit);
         // A Galera node may have run the next one by itself, which stays.
-        let may_have_left_one = is_over && !only_reads_behind_the_first;
+        let may_have_left_one = (is_over || completed > 0) && !only_reads_behind_the_first;
         Err(SessionError { definite: error.definite && !committed_before && !may_have_left_one, ..error })
     }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use history::{Action, Outcome};
-use load::{Batch, Clock, Leadership, LoadPlan, Protocol, Wait, leadership, prepare, start};
+use load::{Batch, Clock, Leadership, LoadPlan, Protocol, Refusals, Wait, leadership, prepare, start};
 use nix::sys::signal::Signal;
 
 use crate::real_loads::{self, here};
@@ -87,7 +87,7 @@ fn each_node_that_takes_writes_is_found_and_a_silent_one_is_told_apart_from_a_re
     let check = |leaders: &[&str], silent: &[&str]| {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         let expected = Leadership { leaders: names(leaders), silent: names(silent) };
-        assert_eq!(leadership(&plan, Duration::from_secs(2)), expected);
+        assert_eq!(leadership(&plan, Duration::from_secs(2), Refusals::OfNodes), expected);
     };
     check(&["n1"], &[]);
     replica.cli(&["REPLICAOF", "NO", "ONE"]);

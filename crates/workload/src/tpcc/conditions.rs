@@ -67,10 +67,11 @@ const CONDITIONS: [(&str, &str, &str); 12] = [
         "5: an order has no carrier exactly while it is a new order",
         "order [w]/[d]/[o]: carrier [coalesce(CAST(max(carrier) AS text), 'none')], \
          [CASE WHEN sum(orders) = 0 THEN 'a new order without an order' \
+         WHEN sum(orders) > 1 OR sum(news) > 1 THEN 'there more than once' \
          WHEN sum(news) = 0 THEN 'not a new order' ELSE 'a new order' END]",
         "(SELECT o_w_id AS w, o_d_id AS d, o_id AS o, o_carrier_id AS carrier, 1 AS orders, 0 AS news FROM orders \
          UNION ALL SELECT no_w_id, no_d_id, no_o_id, NULL, 0, 1 FROM new_order) AS counted \
-         GROUP BY w, d, o HAVING sum(orders) = 0 OR (max(carrier) IS NULL) <> (sum(news) > 0)",
+         GROUP BY w, d, o HAVING sum(orders) <> 1 OR sum(news) > 1 OR (max(carrier) IS NULL) <> (sum(news) > 0)",
     ),
     (
         "6: O_OL_CNT = number of its order lines",
