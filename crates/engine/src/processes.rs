@@ -51,7 +51,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Waits until `ready` has no error; the last one is told where the time is up.
+    /// Waits until `ready` returns no error. If the time is up before, the error has the last one.
     pub(crate) fn wait_ready(
         &self,
         node: &dyn Node,

@@ -1,8 +1,9 @@
 //! Cells on databases of keys and values: each is a text under a key of its own that begins with the number of the write it comes
 //! from. All cells of a workload lie in one folder, which is what their keys begin with, up to a slash.
 //!
-//! Owns their loading and their final read. What the keys are is the workload's.
+//! Owns their loading, their final read, and how a value that a client reads is known for one of theirs. What the keys are is the workload's.
 
+use std::fmt;
 use std::ops::Range;
 
 use client::key_value::{Found, Operation, Value};
@@ -12,9 +13,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::cells::{LOADED, number_of, numbered};
-use crate::key_value::senseless;
+use crate::key_value::{senseless, text};
 use crate::loading::Loading;
-use crate::workload::TableSetup;
+use crate::workload::{TableSetup, refused};
 
 /// Most writes of one transaction that loads. etcd takes 128 operations as it is shipped (`--max-txn-ops`).
 const BATCH_WRITES: u64 = 100;
@@ -135,6 +136,14 @@ impl KeyedCells {
     fn pages(&self) -> Pages {
         let limit = (PAGE_BYTES / self.cell_bytes()).clamp(1, PAGE_KEYS);
         Pages { folder: self.folder, limit: u32::try_from(limit).unwrap_or(u32::MAX), after: None }
+    }
+}
+
+/// That a value that was read is a cell that somebody wrote. `of` is what it was read of.
+pub(crate) fn is_cell(value: &Value, of: impl fmt::Display) -> Result<(), SessionError> {
+    match number_of(text(value)?) {
+        Some(_) => Ok(()),
+        None => Err(refused(format!("{of} was written by nobody"))),
     }
 }
 

@@ -51,14 +51,9 @@ impl Statement {
     /// One that a single dialect needs, because others do the same with other statements.
     #[must_use]
     pub const fn only_in(dialect: Dialect, name: &'static str, sql: &'static str) -> Self {
-        Statement {
-            name: Cow::Borrowed(name),
-            sql: Cow::Borrowed(sql),
-            mysql: None,
-            cql: None,
-            standard: None,
-            only: Some(dialect),
-        }
+        let mut statement = Statement::fixed(name, sql);
+        statement.only = Some(dialect);
+        statement
     }
 
     /// The same where MySQL has another form.

@@ -333,9 +333,9 @@ fn find_in(
 ) -> Result<Installation, InstallError> {
     if let Some(path) = explicit {
         let refuse = |why: String| InstallError::Explicit { path: path.to_path_buf(), why };
-        let below =
+        let mut below =
             [path.to_owned(), path.join("bin"), path.join("lib")].into_iter().chain(folders(path, file));
-        let folder = below.into_iter().find_map(|folder| engine_folder(&folder, file));
+        let folder = below.find_map(|folder| engine_folder(&folder, file));
         let none = || {
             let folders = file.find.folders.join(", ");
             refuse(format!("neither it nor one of its folders bin, lib, {folders} holds {}", mark(file)))

@@ -7,9 +7,9 @@ use client::SessionError;
 use client::key_value::{KeyValueSession, Operation, Value};
 
 use super::Drawn;
-use crate::cells::{number_of, numbered};
-use crate::key_value::{entries, text};
-use crate::workload::refused;
+use crate::cells::numbered;
+use crate::key_value::entries;
+use crate::keyed_cells::is_cell;
 
 /// What all keys begin with.
 pub(super) const FOLDER: &str = "iot/";
@@ -39,18 +39,14 @@ pub(super) async fn read_newest(
     let scan = Operation::Scan { prefix: FOLDER.to_owned(), after: Some(series.clone()), limit };
     let found = session.transact(vec![scan]).await?;
     // Behind the last value of a series stand those of another.
-    let own = entries(found.first())?.iter().take_while(|(key, _)| key.starts_with(&series));
-    for (key, value) in own {
-        if number_of(text(value)?).is_none() {
-            return Err(refused(format!("{key} was written by nobody")));
-        }
-    }
-    Ok(())
+    let mut own = entries(found.first())?.iter().take_while(|(key, _)| key.starts_with(&series));
+    own.try_for_each(|(key, value)| is_cell(value, key))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::number_of;
 
     fn key(sensor: u64, time_ms: u64) -> String {
         let drawn = Drawn {

@@ -6,9 +6,9 @@
 use client::SessionError;
 use client::key_value::{Found, KeyValueSession, Operation, Value};
 
-use crate::cells::{number_of, numbered};
-use crate::key_value::{entries, senseless, text};
-use crate::workload::refused;
+use crate::cells::numbered;
+use crate::key_value::{entries, senseless};
+use crate::keyed_cells::is_cell;
 
 /// What all keys begin with.
 pub(super) const FOLDER: &str = "kv/";
@@ -47,7 +47,7 @@ pub(super) async fn read(session: &mut dyn KeyValueSession, keys: &[i64]) -> Res
     let reads = keys.iter().map(|number| Operation::Read { key: key(*number) }).collect();
     session.transact(reads).await?.iter().try_for_each(|found| match found {
         Found::Value(None) => Ok(()),
-        Found::Value(Some(value)) => is_ours(value),
+        Found::Value(Some(value)) => is_cell(value, "a value"),
         other => Err(senseless(Some(other))),
     })
 }
@@ -68,14 +68,7 @@ pub(super) async fn span(
     let found = session.transact(operations).await?;
     match found.get(1) {
         None => Ok(()),
-        behind => entries(behind)?.iter().try_for_each(|(_, value)| is_ours(value)),
-    }
-}
-
-fn is_ours(value: &Value) -> Result<(), SessionError> {
-    match number_of(text(value)?) {
-        Some(_) => Ok(()),
-        None => Err(refused("a value was written by nobody".to_owned())),
+        behind => entries(behind)?.iter().try_for_each(|(key, value)| is_cell(value, key)),
     }
 }
 

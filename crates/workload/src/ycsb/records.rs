@@ -11,8 +11,8 @@ use std::ops::Range;
 use client::SessionError;
 use client::key_value::{Found, KeyValueSession, Operation, Value};
 
-use crate::cells::number_of;
-use crate::key_value::{entries, senseless, text};
+use crate::key_value::{entries, senseless};
+use crate::keyed_cells::is_cell;
 use crate::workload::refused;
 
 /// What all keys begin with.
@@ -55,10 +55,7 @@ pub(super) async fn read(
     let found = session.transact(reads).await?;
     for (field, found) in fields.zip(&found) {
         match found {
-            Found::Value(Some(value)) if number_of(text(value)?).is_some() => {}
-            Found::Value(Some(_)) => {
-                return Err(refused(format!("field{field} of {name} was written by nobody")));
-            }
+            Found::Value(Some(value)) => is_cell(value, format_args!("field{field} of {name}"))?,
             Found::Value(None) => return Err(refused(format!("field{field} of {name} is not there"))),
             other => return Err(senseless(Some(other))),
         }

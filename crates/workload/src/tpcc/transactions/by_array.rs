@@ -6,7 +6,7 @@ use std::fmt::Display;
 use client::{SessionError, SqlValue};
 
 use super::statements::{Place, run};
-use super::steps::{OrderLine, Prices, Steps, Stock, note_prices, note_stock};
+use super::steps::{OrderLine, Prices, Steps, Stock, note_stock, prices_of};
 use super::values::{exactly, number};
 use crate::tpcc::random::DISTRICTS;
 use crate::workload::Attempt;
@@ -30,9 +30,7 @@ impl Steps for ByArray {
 
     async fn prices(attempt: &mut Attempt<'_>, items: &[u32]) -> Result<Prices, SessionError> {
         let rows = run(attempt, Place::Items, &[SqlValue::Text(&array(items))]).await?;
-        let mut prices = Prices::new();
-        note_prices(&rows, &mut prices)?;
-        Ok(prices)
+        prices_of(&rows)
     }
 
     async fn lock_stock(
@@ -44,7 +42,6 @@ impl Steps for ByArray {
         let values =
             [SqlValue::Integer(i64::from(district)), SqlValue::Text(&suppliers), SqlValue::Text(&items)];
         let rows = run(attempt, Place::LockStock, &values).await?;
-        exactly(rows.len() as u64, stock.len(), "stock of a new order")?;
         note_stock(&rows, stock)
     }
 

@@ -198,7 +198,7 @@ pub(super) async fn run(
 }
 
 /// Runs several in one flight, of which only the first may write: a transaction of a Galera cluster that is refused between two
-/// statements of a flight leaves what the second wrote. What `take` makes of each answer comes in their order; it is told the answer's place.
+/// statements of a flight leaves what the second wrote. Returns what `take` makes of each answer, in their order; `take` gets the answer's place too.
 pub(super) async fn run_together<T>(
     attempt: &mut Attempt<'_>,
     asked: &[(Place, Vec<SqlValue<'_>>)],

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use client::{Rows, SessionError, SqlValue};
 
-use super::values::{cents, number};
+use super::values::{cents, exactly, number};
 use crate::workload::{Attempt, refused};
 
 /// The steps as one dialect does them. Rows are locked in the same order by all of them.
@@ -68,14 +68,15 @@ pub(super) trait Steps {
 /// Prices in cents, by item.
 pub(super) type Prices = BTreeMap<u32, i64>;
 
-/// Adds the prices that an answer tells.
-pub(super) fn note_prices(rows: &Rows, prices: &mut Prices) -> Result<(), SessionError> {
+/// The prices that an answer tells.
+pub(super) fn prices_of(rows: &Rows) -> Result<Prices, SessionError> {
+    let mut prices = Prices::new();
     for row in 0..rows.len() {
         let item = u32::try_from(number(rows, row, 0)?).unwrap_or(0);
         let price = rows.text(row, 1).and_then(cents);
         prices.insert(item, price.ok_or_else(|| refused(format!("item {item} has no readable price")))?);
     }
-    Ok(())
+    Ok(prices)
 }
 
 /// What an order changes of stock, by the warehouse that supplies and the item.
@@ -105,8 +106,9 @@ impl Change {
     }
 }
 
-/// Notes what an answer tells of stock that was asked for.
+/// Notes what an answer tells of stock that was asked for: a row of each.
 pub(super) fn note_stock(rows: &Rows, stock: &mut Stock) -> Result<(), SessionError> {
+    exactly(rows.len() as u64, stock.len(), "stock of a new order")?;
     for row in 0..rows.len() {
         let key = [number(rows, row, 0)?, number(rows, row, 1)?].map(|part| u32::try_from(part).unwrap_or(0));
         let quantity = number(rows, row, 2)?;
