@@ -13,7 +13,7 @@
 //!
 //! Of several writes lost from one cell only the last acknowledged one is counted: the others would have been replaced
 //! by it. Reads are not judged here. Each load is compared with its own last complete read; where that finds writes of
-//! another load, the two share a table (`shared`), and nothing is known. Time is that of sorting, memory some sixty bytes
+//! another load in cells that both wrote, the two share a table (`shared`), and nothing is known. Time is that of sorting, memory some sixty bytes
 //! for each write and cell.
 
 mod shared;

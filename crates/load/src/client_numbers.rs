@@ -4,8 +4,7 @@
 //! workload share a table. Two clients of one number would write the same rows, and a check would take one client's write
 //! for the other's.
 
-/// Ranges begin at multiples of this, so that a load's clients are recognised by their number.
-const ROUND: u64 = 10_000;
+use workload::workload::CLIENT_ROUND;
 
 /// The number of the first client of each load, given the most clients each has.
 #[must_use]
@@ -13,7 +12,7 @@ pub fn first_clients(most_clients: impl IntoIterator<Item = u32>) -> Vec<u64> {
     let mut next = 0_u64;
     let first_client = |clients: u32| {
         let first = next;
-        next = (first + u64::from(clients.max(1))).next_multiple_of(ROUND);
+        next = (first + u64::from(clients.max(1))).next_multiple_of(CLIENT_ROUND);
         first
     };
     most_clients.into_iter().map(first_client).collect()

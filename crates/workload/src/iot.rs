@@ -4,7 +4,8 @@
 //! moves on 100 ms for every round over all machines, a value around 100 with a deviation of 5, the machine's station,
 //! and 800 to 1200 characters of data; a read asks for the newest `limit` values of one machine and sensor. FR-2 ran it
 //! with 90 % and with 50 % writes. Where it differs: the data is random text instead of pieces of one text, so that no
-//! database can compress it away. The column `w` is ours: which write a row comes from, for the check `last-writes`. How a value
+//! database can compress it away; and no two loads have a time in common, so that those that share a table write no row of each
+//! other. The column `w` is ours: which write a row comes from, for the check `last-writes`. How a value
 //! stands in a database of keys and values is `series`' business.
 //!
 //! Options: `write`, `machines`, `sensors`, `stations`, `limit`, `data_min`, `data_max`, `preload`.
@@ -31,7 +32,9 @@ use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
 use crate::random_text::{push_alphanumeric, push_alphanumeric_of};
-use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
+use crate::workload::{
+    Attempt, CLIENT_ROUND, ClientState, Request, Statement, TableSetup, Workload, refused,
+};
 
 const WRITE: usize = 0;
 const READ: usize = 1;
@@ -133,6 +136,11 @@ impl Iot {
     }
 }
 
+/// How long after the beginning of an interval the load of this client writes. What is loaded stands at the beginning.
+fn ms_of_load(client: u64) -> u64 {
+    1 + client / CLIENT_ROUND % (INTERVAL_MS - 1)
+}
+
 /// A number as the identifier of one of its kind: the same for the same number, and no other's.
 fn uuid(number: u64, kind: u64) -> String {
     let (high, low) = (fnv64(number ^ kind << 56), number);
@@ -192,6 +200,7 @@ impl Workload for Iot {
             let write = next_write(client);
             let mut drawn = self.of_cycle(cycle, write, &mut client.rng);
             drawn.data = self.draw_data(&mut client.rng);
+            drawn.time_ms += ms_of_load(client.client);
             // Every write is a row of its own: its cell is its number.
             return Request::detailed(Action::CellsWrite { cells: vec![write], value: write }, WRITE, drawn);
         }

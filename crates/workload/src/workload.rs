@@ -118,6 +118,9 @@ impl Statement {
     }
 }
 
+/// The clients of each load have numbers from a multiple of this on, so that no two loads have a client of the same round.
+pub const CLIENT_ROUND: u64 = 10_000;
+
 /// What a workload keeps for one client, from the first transaction to the last and over all reconnections.
 #[derive(Debug)]
 pub struct ClientState {

@@ -103,7 +103,7 @@ fn what_cannot_be_known_is_unknown() {
 }
 
 #[test]
-fn loads_that_share_a_table_prove_nothing() {
+fn loads_that_write_the_same_cells_prove_nothing() {
     let of = |load: &str, operation: Operation| Operation { load: load.to_owned(), ..operation };
     let judged = |end: &str| {
         check(&[of("a", write("1:7@0-1")), of("b", write("2:7@2-3")), of("a", read(end)), of("b", read(end))])
@@ -125,6 +125,27 @@ fn loads_that_share_a_table_prove_nothing() {
         of("b", read("7=2")),
     ];
     assert_eq!(check(&moved).verdict, Verdict::Fail);
+}
+
+#[test]
+fn loads_that_share_a_table_and_no_cell_are_judged_by_their_own() {
+    let of = |load: &str, operation: Operation| Operation { load: load.to_owned(), ..operation };
+    let judged = |end: &str| {
+        let writes = [of("a", write("1:7@0-1")), of("b", write("2:8@2-3")), of("b", write("3:8@4-5"))];
+        check(&[&writes[..], &[of("a", read(end)), of("b", read(end))]].concat())
+    };
+    let report = judged("7=1 8=3");
+    assert_eq!((report.verdict, report.lost), (Verdict::Pass, Some(0)), "{}", report.explanation);
+    for (end, story) in [
+        ("8=3", "write 1 to cell 7"),
+        ("7=1 8=2", "write 3 to cell 8"),
+        ("7=1 8=3 9=4", "4 in cell 9"),
+        ("7=1 8=1", "1 in cell 8"),
+    ] {
+        let report = judged(end);
+        assert_eq!(report.verdict, Verdict::Fail, "{end}");
+        assert!(report.explanation.contains(story), "{end}: {}", report.explanation);
+    }
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn every_workload_of_rows_runs_and_its_final_read_tells_what_is_there() {
         let done = real_loads::run_well(&plan, 1_000, kinds);
         real_loads::cells_are_those_written(&done, &real_loads::read(&plan));
     }
+    real_loads::two_loads_of_time_series_write_no_row_of_each_other(&plan("iot", &[], &servers), 1_000);
     let ledger = plan("ledger", &[], &servers);
     prepare(&ledger, here(), &|_| {}).expect("prepared");
     real_loads::ledger_holds(&real_loads::run_well(&ledger, 1_000, &[]), &real_loads::read(&ledger));

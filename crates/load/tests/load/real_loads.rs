@@ -280,13 +280,30 @@ fn cells_are_kept(plan: LoadPlan, options: &[(&str, &str)], transactions: usize,
     assert!(read(&plan).iter().all(is_loaded), "{}", plan.name);
 }
 
+/// Two loads of iot on one database, which share a table: each finds all that it wrote.
+pub fn two_loads_of_time_series_write_no_row_of_each_other(plan: &LoadPlan, transactions: usize) {
+    let workload = || workload::configured("iot", &texts(&IOT)).expect("options that it knows");
+    let first_clients = load::first_clients([4, 4]).into_iter();
+    let loads: Vec<LoadPlan> = first_clients
+        .map(|first_client| LoadPlan { workload: workload(), first_client, ..plan.clone() })
+        .collect();
+    loads.iter().for_each(|load| prepare(load, here(), &|_| {}).expect("prepared"));
+    let mut done = Done { kinds: BTreeMap::new(), operations: Vec::new() };
+    for load in &loads {
+        done.operations.extend(run_well(load, transactions, &["write", "read"]).operations);
+    }
+    loads.iter().for_each(|load| cells_are_those_written(&done, &read(load)));
+}
+
 /// Every workload of keys and values, until it has done so many transactions; the final read of each finds what it wrote.
 pub fn every_workload_of_keys_runs(transactions: usize, plan: impl Fn(&str) -> LoadPlan) {
     type Holds = fn(&Done, &[Action]);
     let kinds = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"];
     cells_are_kept(plan("ycsb"), &YCSB, transactions, &kinds);
     cells_are_kept(plan("kv"), &KV, transactions, &["read", "write", "span"]);
-    cells_are_kept(plan("iot"), &IOT, transactions, &["write", "read"]);
+    let iot = plan("iot");
+    cells_are_kept(iot.clone(), &IOT, transactions, &["write", "read"]);
+    two_loads_of_time_series_write_no_row_of_each_other(&iot, transactions);
     let holds: [(&str, Holds); 5] = [
         ("ledger", ledger_holds),
         ("bank", bank_holds),

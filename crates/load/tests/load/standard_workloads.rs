@@ -108,6 +108,7 @@ fn iot_writes_rows_of_their_own_and_reads_the_newest() {
                 count(*) <> count(DISTINCT (machine_id, time))";
     let rows = wait(async { bench.server.client().await.batch(gaps).await }).expect("counted");
     assert!(rows.is_empty());
+    real_loads::two_loads_of_time_series_write_no_row_of_each_other(&bench.plan, 300);
 }
 
 /// The first pot is always the lower of the two, so that no two transactions lock them the other way round.
