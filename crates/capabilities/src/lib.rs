@@ -14,7 +14,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use file::EngineFile;
-pub use protocol::{Protocol, Usual};
+pub use protocol::{OperationLimit, Protocol, Usual};
 pub use shipped::{engines, names};
 
 use crate::workloads::Timed;

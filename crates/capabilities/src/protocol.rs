@@ -38,6 +38,15 @@ pub struct Usual {
     pub database: Option<&'static str>,
 }
 
+/// How many operations a server takes in one transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationLimit {
+    /// The setting that says so.
+    pub setting: &'static str,
+    /// Without the setting.
+    pub default: u64,
+}
+
 impl Protocol {
     /// Each of them.
     pub const ALL: [Protocol; 9] = [
@@ -136,6 +145,14 @@ impl Protocol {
             Protocol::Cql => Understands::Rows(&["ycsb", "kv", "iot", "ledger", "register"]),
             Protocol::Volume => Understands::Volume(VOLUME_WORKLOAD),
         }
+    }
+
+    /// How many operations its servers take in one transaction; `None` where no workload has more than they take.
+    #[must_use]
+    pub fn operation_limit(self) -> Option<OperationLimit> {
+        // etcd counts conditions, and what is done on either outcome of them, each by itself; the client's requests have no more of
+        // each than the transaction has operations (`checkTxnRequest` of its sources).
+        (self == Protocol::Etcd).then_some(OperationLimit { setting: "max-txn-ops", default: 128 })
     }
 
     /// Whether a client says by how many replicas each read and each write must be answered.

@@ -29,6 +29,8 @@ pub struct WorkloadFacts {
     pub reads_may_be_old: bool,
     /// Whether its clients count together the rows that they make, where its options let them make any.
     pub counts_rows: bool,
+    /// The option that says how many operations a transaction of keys and values has, where one does.
+    pub operations: Option<&'static str>,
 }
 
 /// Statements that are timed by themselves.
@@ -59,7 +61,7 @@ impl Timed {
 macro_rules! workloads {
     ($($fact:ident: $name:literal, $transaction:literal, $summary:literal, kinds $kinds:expr, timed $timed:expr,
         writes $writes:expr, figures $figures:expr, checks $checks:expr
-        $(, reads_may_be_old $old:literal)? $(, counts_rows $rows:literal)?;)*) => {
+        $(, reads_may_be_old $old:literal)? $(, counts_rows $rows:literal)? $(, operations $operations:literal)?;)*) => {
         $(
             #[doc = concat!("`", $name, "`.")]
             pub const $fact: WorkloadFacts = WorkloadFacts {
@@ -73,6 +75,7 @@ macro_rules! workloads {
                 checks: &$checks,
                 reads_may_be_old: false $(|| $old)?,
                 counts_rows: false $(|| $rows)?,
+                operations: [$(Some($operations),)? None][0],
             };
         )*
 
@@ -105,12 +108,12 @@ workloads! {
         "YCSB's core workloads A to F: reads, updates, inserts, scans and read-modify-writes of rows by key",
         kinds ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"],
         timed Timed::None,
-        writes [], figures [], checks ["last-writes"], reads_may_be_old true, counts_rows true;
+        writes [], figures [], checks ["last-writes"], reads_may_be_old true, counts_rows true, operations "fields";
     KV: "kv", "operation",
         "reads and writes of single keys, like `cockroach workload kv`",
         kinds ["read", "write", "span"],
         timed Timed::None,
-        writes [], figures [], checks ["last-writes"], reads_may_be_old true;
+        writes [], figures [], checks ["last-writes"], reads_may_be_old true, operations "batch";
     IOT: "iot", "operation",
         "sensor time series like NoSQLBench's cql-iot: inserts, and reads of the newest values",
         kinds ["write", "read"],

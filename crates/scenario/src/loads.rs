@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use capabilities::workloads::{NAMES, workload};
-use capabilities::{Capabilities, Lack, VOLUME_WORKLOAD};
+use capabilities::{Capabilities, Lack, SettingForm, VOLUME_WORKLOAD};
 
 use crate::agents;
 use crate::catalogue::WORKLOADS;
@@ -18,8 +18,9 @@ use crate::pace::{self, PaceDocument};
 use crate::places::Places;
 use crate::quoted::quoted;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
-use crate::resolved::{Cluster, Consistency, Level, Load, Place, Reads};
+use crate::resolved::{Cluster, Consistency, Database, Level, Load, Place, Reads};
 use crate::scenario::Phase;
+use crate::settings;
 use crate::tree::Node;
 use crate::units::format_duration;
 use crate::wording::listed;
@@ -42,6 +43,7 @@ pub(crate) struct LoadDocument {
     timeout: Duration,
     pace: PaceDocument,
     options: BTreeMap<String, String>,
+    operations_at: Option<Spot>,
 }
 
 /// Reads the section.
@@ -93,10 +95,14 @@ fn decode_load(node: &Node, decoder: &mut Decoder) -> Option<LoadDocument> {
     }
     let pace = pace::decode(&|key| record.get(key), decoder);
     let workload = workload?;
+    let operations_at = record
+        .get("options")
+        .and_then(|node| settings::value_at(node, self::workload(workload.value)?.operations?));
     let options = workload_options::decode(record.get("options"), &workload, decoder);
     Some(LoadDocument {
         pace,
         options,
+        operations_at,
         name: name.unwrap_or(Spanned { value: workload.value.to_owned(), at: workload.at }),
         workload: workload.value,
         workload_at: workload.at,
@@ -114,6 +120,33 @@ impl LoadDocument {
     /// The workload's name.
     pub(crate) fn workload(&self) -> &'static str {
         self.workload
+    }
+
+    /// Refuses a load of transactions with more operations than the database takes.
+    pub(crate) fn check_operations(&self, database: &Database, findings: &mut Findings) {
+        let limit = database.engine.protocol.operation_limit();
+        let option = workload(self.workload).and_then(|facts| facts.operations);
+        let (Some(limit), Some(option)) = (limit, option) else { return };
+        let written = self.options.get(option).and_then(|written| written.parse::<u64>().ok());
+        let setting = limit.setting;
+        let most = match database.settings.get(setting).map(|written| written.trim().parse()) {
+            None => limit.default,
+            Some(Ok(most)) => most,
+            // What is no number is the database's to refuse.
+            Some(Err(_)) => return,
+        };
+        let Some(operations) = written.filter(|operations| *operations > most) else { return };
+        let raise = match database.engine.settings {
+            SettingForm::Names(_) => format!(", or `{setting}: {operations}` under `database.settings`"),
+            SettingForm::OneOf { .. } | SettingForm::Nothing => String::new(),
+        };
+        findings.add(
+            "too-many-operations",
+            self.operations_at.unwrap_or(self.workload_at),
+            format!("`{option}: {operations}` makes transactions of {operations} operations; the database takes {most}"),
+            format!("more than {most}"),
+            format!("write `{option}: {most}` or less{raise}"),
+        );
     }
 }
 

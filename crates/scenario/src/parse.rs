@@ -413,6 +413,9 @@ impl Document {
         let region = leader.map(|host| host.region.as_str());
         loads::check_language(&self.loads, engine, findings);
         let nodes = database.as_ref().map(|database| database.nodes.len());
+        if let Some(database) = &database {
+            self.loads.iter().for_each(|load| load.check_operations(database, findings));
+        }
         loads::check_reads(&self.loads, engine, nodes, findings);
         if cluster.is_some() {
             loads::check_on_a_cluster(&self.loads, region, findings);

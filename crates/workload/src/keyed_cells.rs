@@ -17,7 +17,7 @@ use crate::key_value::{senseless, text};
 use crate::loading::Loading;
 use crate::workload::{TableSetup, refused};
 
-/// Most writes of one transaction that loads. etcd takes 128 operations as it is shipped (`--max-txn-ops`).
+/// Most writes of one transaction that loads: fewer than any database takes as it is shipped (`Protocol::operation_limit`).
 const BATCH_WRITES: u64 = 100;
 /// About how many bytes such a transaction has at most. etcd takes requests of 1.5 MiB as it is shipped.
 const BATCH_BYTES: u64 = 256 << 10;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use history::Outcome;
 use load::{LoadPlan, Protocol};
 
 use crate::etcd_server::Server;
@@ -15,4 +16,20 @@ fn every_workload_of_keys_and_values_runs_on_etcd_and_its_final_read_tells_what_
         let plan = real_loads::plan_at(workload, &BTreeMap::new(), 4, vec![server.endpoint("n1")]);
         LoadPlan { protocol: Protocol::Etcd, user: String::new(), ..plan }
     });
+}
+
+#[test]
+fn etcd_takes_as_many_operations_in_a_transaction_as_its_protocol_says_and_no_more() {
+    let Some(server) = Server::here("etcd_takes_as_many_operations_as_its_protocol_says") else { return };
+    let most = Protocol::Etcd.operation_limit().expect("it has one").default;
+    let done = |batch: u64| {
+        let options =
+            real_loads::texts(&[("batch", &batch.to_string()), ("read", "50%"), ("preload", "200")]);
+        let plan = real_loads::plan_at("kv", &options, 2, vec![server.endpoint("n1")]);
+        let plan = LoadPlan { protocol: Protocol::Etcd, user: String::new(), ..plan };
+        load::prepare(&plan, real_loads::here(), &|_| {}).expect("prepared");
+        real_loads::run_until(&plan, 40, &[]).operations
+    };
+    assert!(done(most).iter().all(|operation| operation.outcome == Outcome::Ok));
+    assert!(done(most + 1).iter().all(|operation| operation.outcome == Outcome::Fail));
 }

@@ -463,6 +463,25 @@ fn a_database_of_rows_takes_no_transactions_of_several_statements_and_its_client
 }
 
 #[test]
+fn a_transaction_has_as_many_operations_as_the_database_is_set_to_take() {
+    let judged = |engine: &str, settings: &str, load: &str| {
+        crate::reading::read(&format!(
+            "name: x\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 3 }} }} }} }} }}\n\
+             database: {{ engine: {engine}, nodes: 3{settings} }}\nloads: [ {{ clients: 1, {load} }} ]\n\
+             schedule: [ {{ phase: baseline, for: 5s }} ]\n"
+        ))
+        .map(drop)
+    };
+    let kv = |batch: u32| format!("workload: kv, options: {{ batch: {batch} }}");
+    assert_eq!(judged("etcd", "", &kv(128)), Ok(()));
+    assert_eq!(judged("etcd", "", &kv(129)), Err(vec!["too-many-operations `129`".to_owned()]));
+    assert_eq!(judged("etcd", ", settings: { max-txn-ops: 500 }", &kv(500)), Ok(()));
+    let more = judged("etcd", ", settings: { max-txn-ops: 500 }", &kv(501));
+    assert_eq!(more, Err(vec!["too-many-operations `501`".to_owned()]));
+    assert_eq!(judged("redis", "", &kv(1000)), Ok(()));
+}
+
+#[test]
 fn large_sites_are_read_and_larger_ones_refused() {
     let site = |count: &str| edited(&[("hosts: 2 }", &format!("hosts: {count} }}"))]);
     assert_eq!(read(&site("99997"), &[]).unwrap().site.hosts.len(), 100_000);
