@@ -110,10 +110,10 @@ steps['add'] = function(key, amount, floor)
   return 'done'
 end
 
--- The key is what the keys begin with, up to a slash; `after` is empty from the beginning on.
+-- The key is what the keys of one folder begin with; `after` is empty from the beginning on. No byte of UTF-8 is 255.
 steps['scan'] = function(prefix, after, limit)
-  local first = after == '' and '-' or '(' .. after
-  local keys = redis.call('ZRANGEBYLEX', index_of(prefix), first, '+', 'LIMIT', 0, limit)
+  local first = after == '' and '[' .. prefix or '(' .. after
+  local keys = redis.call('ZRANGEBYLEX', index_of(prefix), first, '(' .. prefix .. '\255', 'LIMIT', 0, limit)
   local entries = {}
   for _, key in ipairs(keys) do
     entries[#entries + 1] = key

@@ -40,10 +40,11 @@ pub(super) fn call(digest: &str, operations: &[Operation]) -> Result<Vec<Vec<u8>
             Operation::Append { key, element } => (key, "append", element.to_string(), String::new()),
             Operation::Add { key, amount, floor } => (key, "add", amount.to_string(), number(floor)),
             Operation::Scan { prefix, after, limit } => {
-                if !prefix.ends_with('/') {
-                    return Err("a scan is one of all keys up to a slash");
+                if !prefix.contains('/') {
+                    return Err("a scan is one of the keys of a folder");
                 }
-                (prefix, "scan", after.clone().unwrap_or_default(), limit.to_string())
+                let after = after.clone().filter(|after| after >= prefix);
+                (prefix, "scan", after.unwrap_or_default(), limit.to_string())
             }
         };
         words.push(key.as_bytes().to_vec());

@@ -10,10 +10,14 @@ use control::transaction::Answer;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 
+/// The keys of a folder.
+const NAMES: [&str; 4] = ["a1", "a2", "b1", "b2"];
+
 /// An operation by chance over a few keys. Values are at both ends of what 64 bits hold as often as not.
 fn drawn(rng: &mut ChaCha8Rng, folder: &str, may_write: bool) -> Operation {
     let mut below = |bound: u64| rng.next_u64() % bound;
-    let key = format!("{folder}{}", below(4));
+    let mut name = || NAMES[usize::try_from(below(4)).expect("small")];
+    let (key, other_key) = (format!("{folder}{}", name()), format!("{folder}{}", name()));
     let number = [-3, 0, 7, i64::MAX, i64::MIN, (1 << 53) + 1][usize::try_from(below(6)).expect("small")];
     let other = [-1, 0, 1, 7, i64::MAX][usize::try_from(below(5)).expect("small")];
     let value = |number: i64| match number {
@@ -23,9 +27,10 @@ fn drawn(rng: &mut ChaCha8Rng, folder: &str, may_write: bool) -> Operation {
         i64::MIN => Value::Text("[7,-1] \"\\\n' \u{e9}\u{1f511} {}%s$1".to_owned()),
         _ => Value::Integer(number),
     };
-    let after = (below(2) == 0).then(|| format!("{folder}{}", other.clamp(0, 3)));
+    let after = (below(2) == 0).then_some(other_key);
+    let prefix = format!("{folder}{}", ["", "a", "b", "b2"][usize::try_from(below(4)).expect("small")]);
     match if may_write { below(7) } else { below(2) } {
-        0 if !may_write => Operation::Scan { prefix: folder.to_owned(), after, limit: 3 },
+        0 if !may_write => Operation::Scan { prefix, after, limit: 3 },
         0 | 1 => Operation::Read { key },
         2 => Operation::Write { key, value: value(number) },
         3 => Operation::Insert { key, value: value(number) },
