@@ -138,12 +138,12 @@ def is_uncommitted(error):
 
 
 def sound(value):
-    """A value as it was stored by us; an error where it is none of ours."""
+    """A value as it was stored by us; what is none of ours is told as foreign."""
     if isinstance(value, str):
         return value
     numbers = value if isinstance(value, list) else [value]
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in numbers):
-        raise Failed("other", None, f"a value that is none of ours: {str(value)[:60]}", False)
+        return {"foreign": str(value)[:60]}
     return value
 
 
@@ -377,7 +377,7 @@ class Session(threading.Thread):
         if session is None:
             command.update(readConcern={"level": LINEARIZABLE}, maxTimeMS=limit_ms)
         found = self.command(command, session)["cursor"]["firstBatch"]
-        return sound(found[0]["v"]) if found else None
+        return sound(found[0].get("v")) if found else None
 
     def scan(self, operation, session):
         limit = operation["limit"]
@@ -393,11 +393,11 @@ class Session(threading.Thread):
     def documents(self, command, session):
         """What a query finds: keys and values, batch by batch."""
         cursor = self.command(command, session)["cursor"]
-        entries = [[one["_id"], sound(one["v"])] for one in cursor["firstBatch"]]
+        entries = [[one["_id"], sound(one.get("v"))] for one in cursor["firstBatch"]]
         while cursor["id"]:
             more = {"getMore": cursor["id"], "collection": COLLECTION, "batchSize": BATCH}
             cursor = self.command(more, session)["cursor"]
-            entries += [[one["_id"], sound(one["v"])] for one in cursor["nextBatch"]]
+            entries += [[one["_id"], sound(one.get("v"))] for one in cursor["nextBatch"]]
         return entries
 
     def read_together(self, operations, session):

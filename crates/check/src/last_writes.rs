@@ -20,7 +20,7 @@ mod shared;
 
 use std::collections::BTreeMap;
 
-use history::{Action, Operation, Outcome, Verdict};
+use history::{Action, NO_WRITE, Operation, Outcome, Verdict};
 
 use crate::Check;
 use crate::report::Report;
@@ -296,8 +296,9 @@ impl Findings {
                 counted(count, "cell"),
                 if count == 1 { "holds" } else { "hold" }
             );
-            story.fail(with_examples(&claim, &self.invented, |(cell, value)| {
-                format!("{value} in cell {cell}")
+            story.fail(with_examples(&claim, &self.invented, |(cell, value)| match *value {
+                NO_WRITE => format!("a value that is no write's in cell {cell}"),
+                value => format!("{value} in cell {cell}"),
             }));
         }
         if !self.refused_but_there.is_empty() {

@@ -35,17 +35,18 @@ pub(crate) fn written(value: &Value) -> String {
             format!("[{}]", elements.join(","))
         }
         Value::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+        Value::Foreign(text) => text.clone(),
     }
 }
 
-/// The value that stands there; nothing when it is none of ours.
-pub(crate) fn read(bytes: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    match bytes.first() {
+/// The value that stands there.
+pub(crate) fn read(bytes: &[u8]) -> Value {
+    let own = std::str::from_utf8(bytes).ok().and_then(|text| match bytes.first() {
         Some(b'[') => serde_json::from_str(text).ok().map(Value::List),
         Some(b'"') => serde_json::from_str(text).ok().map(Value::Text),
         _ => text.parse().ok().map(Value::Integer),
-    }
+    });
+    own.unwrap_or_else(|| Value::Foreign(String::from_utf8_lossy(bytes).into_owned()))
 }
 
 #[cfg(test)]
@@ -63,11 +64,11 @@ mod tests {
             Value::Text("42".to_owned()),
             Value::Text("[1] \"said\"\n\\ \u{e9}".to_owned()),
         ] {
-            assert_eq!(read(written(&value).as_bytes()), Some(value));
+            assert_eq!(read(written(&value).as_bytes()), value);
         }
         for strange in ["", "x", "[1,", "[\"a\"]", "9223372036854775808", "1.5", "\"", "\"a\"b"] {
-            assert_eq!(read(strange.as_bytes()), None, "{strange}");
+            assert_eq!(read(strange.as_bytes()), Value::Foreign(strange.to_owned()));
         }
-        assert_eq!(read(&[0xff]), None);
+        assert_eq!(read(&[b'"', 0xff, b'"']), Value::Foreign("\"\u{fffd}\"".to_owned()));
     }
 }

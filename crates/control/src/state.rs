@@ -239,7 +239,7 @@ impl State {
                 let held = match self.cells.get(key).map(|cell| &cell.value) {
                     None => 0,
                     Some(Value::Integer(held)) => *held,
-                    Some(Value::List(_) | Value::Text(_)) => {
+                    Some(Value::List(_) | Value::Text(_) | Value::Foreign(_)) => {
                         return Err(Refusal(format!("{key} does not hold a number")));
                     }
                 };
@@ -307,7 +307,7 @@ impl State {
         }
         match self.cells.get_mut(key) {
             None => self.put(key, Value::List(vec![element]), origin, undo),
-            Some(Cell { value: Value::Integer(_) | Value::Text(_), .. }) => {
+            Some(Cell { value: Value::Integer(_) | Value::Text(_) | Value::Foreign(_), .. }) => {
                 return Err(Refusal(format!("{key} does not hold a list")));
             }
             Some(Cell { value: Value::List(elements), version, stamp_us }) => {

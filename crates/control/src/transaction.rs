@@ -17,6 +17,8 @@ pub enum Value {
     List(Vec<i64>),
     /// Unicode, of any length.
     Text(String),
+    /// Something that is none of the others, as far as it can be shown: no client of ours put it there. Only ever found.
+    Foreign(String),
 }
 
 /// One step of a transaction.

@@ -37,8 +37,8 @@ pub use kubernetes::{KubernetesFacts, PodFacts, PodVolumeFacts, RecoveryPhase, R
 pub use lines::ReadError;
 pub use migration::{MigratedConnections, MigrationFacts, MigrationRound};
 pub use operation::{
-    Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, LEDGER_SEQUENCE_BITS, Operation, Outcome,
-    TOO_MANY_CONNECTIONS,
+    Action, ConditionFound, ErrorClass, ErrorCounts, FirstError, LEDGER_SEQUENCE_BITS, NO_WRITE, Operation,
+    Outcome, TOO_MANY_CONNECTIONS,
 };
 pub use place_id::{Each, HostId, NodeId, PerHost, PerNode, PlaceId};
 pub use platform_action::PlatformAction;

@@ -12,6 +12,9 @@ use crate::{Key, Step};
 /// Bits of a ledger row's number that hold its client's own count; the client's number stands above them.
 pub const LEDGER_SEQUENCE_BITS: u32 = 40;
 
+/// The number of what a cell holds where no write ever puts such a value: it cannot be read as one.
+pub const NO_WRITE: u64 = u64::MAX - 1;
+
 /// What the client can know of an operation once it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

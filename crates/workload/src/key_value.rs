@@ -61,6 +61,7 @@ pub(crate) fn senseless(found: Option<&Found>) -> SessionError {
         Some(Found::Value(Some(Value::Integer(_)))) => "a number",
         Some(Found::Value(Some(Value::List(_)))) => "a list",
         Some(Found::Value(Some(Value::Text(_)))) => "a text",
+        Some(Found::Value(Some(Value::Foreign(_)))) => "a value of somebody else",
         Some(Found::Value(None)) => "nothing",
         Some(Found::Entries(_)) => "a scan",
         Some(Found::Done) => "a write",

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use client::key_value::{Found, Operation, Value};
 use client::{KeyValueSession, SessionError};
-use history::Action;
+use history::{Action, NO_WRITE};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -96,14 +96,12 @@ impl KeyedCells {
     /// workload's.
     ///
     /// A key that is no cell and holds what was loaded was left by an earlier run. With another number it is one that no cell
-    /// has, which the check calls invented, as it does a value that no write has.
+    /// has, which the check calls invented, as it does a value that no write has, or that is none of ours.
     pub(crate) async fn read_all(
         &self,
         session: &mut dyn KeyValueSession,
         cell: impl Fn(&str, u64) -> Option<u64>,
     ) -> Result<Vec<Action>, SessionError> {
-        /// A number that no write has.
-        const OF_NOBODY: u64 = u64::MAX - 1;
         let mut actions = Vec::new();
         let mut no_cell = u64::MAX;
         let mut pages = self.pages();
@@ -111,8 +109,8 @@ impl KeyedCells {
             let mut cells = Vec::with_capacity(page.len());
             for (key, value) in &page {
                 let write = match value {
-                    Value::Text(text) => number_of(text).unwrap_or(OF_NOBODY),
-                    Value::Integer(_) | Value::List(_) => OF_NOBODY,
+                    Value::Text(text) => number_of(text).unwrap_or(NO_WRITE),
+                    Value::Integer(_) | Value::List(_) | Value::Foreign(_) => NO_WRITE,
                 };
                 match key.strip_prefix(self.folder).and_then(|key| cell(key, write)) {
                     Some(cell) => cells.push((cell, write)),

@@ -156,7 +156,7 @@ async fn read_keys(session: &mut dyn KeyValueSession) -> Result<Vec<Action>, Ses
                     let row = key.strip_prefix(PREFIX).and_then(|row| row.parse().ok());
                     values.push(row.ok_or_else(|| refused(format!("{key} is no row")))?);
                 }
-                Value::Text(_) => return Err(refused(format!("{key} holds a text, not a row"))),
+                Value::Text(_) | Value::Foreign(_) => return Err(refused(format!("{key} holds no row"))),
             }
             after = Some(key.clone());
         }

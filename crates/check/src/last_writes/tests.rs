@@ -1,7 +1,7 @@
 //! The check on small histories in a language of their own: one operation a word,
 //! `client.number:cells@from-to=outcome`, then what the final read finds, `cell=number`.
 
-use history::{Action, ErrorClass, Operation, Outcome, Verdict};
+use history::{Action, ErrorClass, NO_WRITE, Operation, Outcome, Verdict};
 use proptest::prelude::*;
 
 use super::check;
@@ -89,6 +89,8 @@ fn a_write_without_a_definite_answer_may_be_there_or_not_and_at_any_time() {
 fn what_nobody_wrote_or_what_was_refused_must_not_be_there() {
     judged("1:7@0-1", "7=5", Verdict::Fail, None, "5 in cell 7");
     judged("1:7@0-1", "7=1 9=1", Verdict::Fail, None, "1 in cell 9");
+    let of_no_write = format!("7=1 9={NO_WRITE}");
+    judged("1:7@0-1", &of_no_write, Verdict::Fail, None, "a value that is no write's in cell 9");
     judged("1:7@0-1 2:7@2-3!", "7=2", Verdict::Fail, Some(0), "1 write refused and is there");
     judged("1:7@0-1", "7=1 7=1", Verdict::Fail, Some(0), "1 cell is there more than once");
 }

@@ -131,7 +131,7 @@ pub(super) fn known(keys: &[String], done: &Done) -> Option<Known> {
     for (key, range) in keys.iter().zip(ranges) {
         let there = match range.kvs.as_slice() {
             [] => None,
-            [one] => Some((read(&one.value)?, one.mod_revision)),
+            [one] => Some((read(&one.value), one.mod_revision)),
             _ => return None,
         };
         known.insert(key.clone(), there);
@@ -148,7 +148,7 @@ pub(super) fn found(operations: &[Operation], done: &Done) -> Option<Vec<Found>>
     let of_step = |(operation, range): (&Operation, &Ranged)| {
         let entries = range.kvs.iter().map(|one| {
             let key = String::from_utf8(one.key.clone()).ok()?;
-            Some((key, read(&one.value)?))
+            Some((key, read(&one.value)))
         });
         let mut entries: Vec<(String, Value)> = entries.collect::<Option<_>>()?;
         match operation {
@@ -168,7 +168,7 @@ pub(super) fn done(operations: &[Operation], done: &Done) -> Option<Vec<Found>> 
     let of_step = |(operation, response): (&Operation, &Response)| match operation {
         Operation::Read { .. } => match response.response_range.as_ref()?.kvs.as_slice() {
             [] => Some(Found::Value(None)),
-            [one] => Some(Found::Value(Some(read(&one.value)?))),
+            [one] => Some(Found::Value(Some(read(&one.value)))),
             _ => None,
         },
         _ => response.response_put.as_ref().map(|_| Found::Done),
@@ -233,13 +233,17 @@ pub(super) fn carried_out(operations: &[Operation], known: &Known) -> Result<(Ve
                     list.push(*element);
                     Value::List(list)
                 }
-                Some(Value::Integer(_) | Value::Text(_)) => return Err(refuse("no list is there")),
+                Some(Value::Integer(_) | Value::Text(_) | Value::Foreign(_)) => {
+                    return Err(refuse("no list is there"));
+                }
             },
             Operation::Add { amount, floor, .. } => {
                 let sum = match there {
                     None => Some(*amount),
                     Some(Value::Integer(number)) => number.checked_add(*amount),
-                    Some(Value::List(_) | Value::Text(_)) => return Err(refuse("no number is there")),
+                    Some(Value::List(_) | Value::Text(_) | Value::Foreign(_)) => {
+                        return Err(refuse("no number is there"));
+                    }
                 };
                 let sum = sum.filter(|sum| floor.is_none_or(|floor| *sum >= floor));
                 Value::Integer(sum.ok_or_else(|| refuse("the sum would be out of bounds"))?)
@@ -393,6 +397,7 @@ mod tests {
         assert_eq!(found(&[scan(None)], &done), Some(vec![Found::Entries(entries)]));
         assert_eq!(found(&[read_of("p/1")], &done), None, "one key holds one value");
         let strange = read_back(&[&[("p/1", "hello", 1)]]);
-        assert_eq!(found(&[scan(None)], &strange), None);
+        let foreign = vec![("p/1".to_owned(), Value::Foreign("hello".to_owned()))];
+        assert_eq!(found(&[scan(None)], &strange), Some(vec![Found::Entries(foreign)]));
     }
 }

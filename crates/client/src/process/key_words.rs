@@ -40,7 +40,7 @@ impl<'a> From<&'a Value> for Stored<'a> {
         match value {
             Value::Integer(number) => Stored::Integer(*number),
             Value::List(list) => Stored::List(list),
-            Value::Text(text) => Stored::Text(text),
+            Value::Text(text) | Value::Foreign(text) => Stored::Text(text),
         }
     }
 }
@@ -76,13 +76,14 @@ pub(super) enum FoundWord {
     Done,
 }
 
-/// A value that is told.
+/// A value that is told; `{"foreign":"<html>"}` is one that the program cannot tell otherwise.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum StoredValue {
     Integer(i64),
     List(Vec<i64>),
     Text(String),
+    Foreign { foreign: String },
 }
 
 impl From<StoredValue> for Value {
@@ -91,6 +92,7 @@ impl From<StoredValue> for Value {
             StoredValue::Integer(number) => Value::Integer(number),
             StoredValue::List(list) => Value::List(list),
             StoredValue::Text(text) => Value::Text(text),
+            StoredValue::Foreign { foreign } => Value::Foreign(foreign),
         }
     }
 }
@@ -167,6 +169,8 @@ mod tests {
         assert_eq!(told(&read, r#"[{"value":[1,-2]}]"#), Some(vec![list]));
         let text = Found::Value(Some(Value::Text("1".to_owned())));
         assert_eq!(told(&read, r#"[{"value":"1"}]"#), Some(vec![text]));
+        let foreign = Found::Value(Some(Value::Foreign("1.5".to_owned())));
+        assert_eq!(told(&read, r#"[{"value":{"foreign":"1.5"}}]"#), Some(vec![foreign]));
         let write = [Operation::Append { key: "k".to_owned(), element: 1 }];
         assert_eq!(told(&write, r#"["done"]"#), Some(vec![Found::Done]));
         for wrong in ["[]", r#"["done"]"#, r#"[{"entries":[]}]"#, r#"[{"value":1},{"value":1}]"#] {

@@ -78,10 +78,10 @@ pub(super) fn answered(operations: &[Operation], reply: Reply) -> Option<Answere
 fn of_step(operation: &Operation, found: &Reply) -> Option<Found> {
     match (operation, found) {
         (Operation::Read { .. }, Reply::Nothing) => Some(Found::Value(None)),
-        (Operation::Read { .. }, Reply::Bulk(text)) => Some(Found::Value(Some(read(text)?))),
+        (Operation::Read { .. }, Reply::Bulk(text)) => Some(Found::Value(Some(read(text)))),
         (Operation::Scan { .. }, Reply::Array(parts)) if parts.len() % 2 == 0 => {
             let entry = |pair: &[Reply]| match pair {
-                [key, Reply::Bulk(text)] => Some((key.text()?.to_owned(), read(text)?)),
+                [key, Reply::Bulk(text)] => Some((key.text()?.to_owned(), read(text))),
                 _ => None,
             };
             parts.chunks(2).map(entry).collect::<Option<_>>().map(Found::Entries)
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(committed(bulk("9223372036854775807")), value(Some(Value::Integer(i64::MAX))));
         assert_eq!(committed(bulk("[1,2]")), value(Some(Value::List(vec![1, 2]))));
         assert_eq!(committed(bulk("\"zset\"")), value(Some(Value::Text("zset".to_owned()))));
-        assert_eq!(committed(bulk("zset")), None);
+        assert_eq!(committed(bulk("zset")), value(Some(Value::Foreign("zset".to_owned()))));
         assert_eq!(committed(Reply::Integer(1)), None);
         assert_eq!(answered(&reading, Reply::Array(vec![bulk("committed")])), None);
         assert_eq!(answered(&reading, bulk("committed")), None);

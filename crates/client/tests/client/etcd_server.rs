@@ -57,17 +57,21 @@ impl Server {
     }
 
     fn leads(&self) -> bool {
-        let ask = || {
-            let mut stream = TcpStream::connect(self.address)?;
-            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-            stream.write_all(
-                b"POST /v3/maintenance/status HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
-            )?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            std::io::Result::Ok(answer)
-        };
-        ask().is_ok_and(|answer| answer.contains("\"leader\""))
+        self.ask("/v3/maintenance/status", "{}").is_ok_and(|answer| answer.contains("\"leader\""))
+    }
+
+    /// Its answer to a request over a connection of its own.
+    pub fn ask(&self, path: &str, body: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let length = body.len();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 
     pub fn endpoint(&self, node: &str) -> Endpoint {

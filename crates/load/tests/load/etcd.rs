@@ -33,3 +33,18 @@ fn etcd_takes_as_many_operations_in_a_transaction_as_its_protocol_says_and_no_mo
     assert!(done(most).iter().all(|operation| operation.outcome == Outcome::Ok));
     assert!(done(most + 1).iter().all(|operation| operation.outcome == Outcome::Fail));
 }
+
+#[test]
+fn a_value_that_somebody_else_put_into_etcd_is_one_cell_that_no_write_has() {
+    let Some(server) = Server::here("a_value_that_somebody_else_put_into_etcd") else { return };
+    let plan = real_loads::plan_at("kv", &BTreeMap::new(), 1, vec![server.endpoint("n1")]);
+    real_loads::a_foreign_value_is_one_cell(
+        LoadPlan { protocol: Protocol::Etcd, user: String::new(), ..plan },
+        || {
+            // The key of `KEY_3`, and `<html>`.
+            let put = r#"{"key":"a3YvODAwMDAwMDAwMDAwMDAwMw==","value":"PGh0bWw+"}"#;
+            let answer = server.ask("/v3/kv/put", put).expect("an answer");
+            assert!(answer.contains("200 OK"), "{answer}");
+        },
+    );
+}

@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use client::Endpoint;
-use history::{Action, ErrorClass, Operation, Outcome};
+use history::{Action, ErrorClass, NO_WRITE, Operation, Outcome};
 use load::{Batch, Clock, LoadPlan, OnThread, final_read, prepare, start};
 use server::Server;
 
@@ -293,6 +293,31 @@ pub fn two_loads_of_time_series_write_no_row_of_each_other(plan: &LoadPlan, tran
         done.operations.extend(run_well(load, transactions, &["write", "read"]).operations);
     }
     loads.iter().for_each(|load| cells_are_those_written(&done, &read(load)));
+}
+
+/// The key of kv that holds its key 3.
+pub const KEY_3: &str = "kv/8000000000000003";
+
+/// A value that somebody else has put under [`KEY_3`] is one cell that no write has; all others are read, and the next run on the
+/// same database writes over it.
+pub fn a_foreign_value_is_one_cell(plan: LoadPlan, put: impl Fn()) {
+    let options = texts(&[("keys", "10"), ("preload", "10"), ("order", "sequential")]);
+    let plan =
+        LoadPlan { workload: workload::configured("kv", &options).expect("options that it knows"), ..plan };
+    let cells = |no_write: Option<u64>| {
+        let found = read(&plan).into_iter().flat_map(|action| match action {
+            Action::CellsRead { cells, .. } => cells,
+            other => panic!("{other:?}"),
+        });
+        let expected = (0..10).map(|cell| (cell, if no_write == Some(cell) { NO_WRITE } else { 0 }));
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    };
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    cells(None);
+    put();
+    cells(Some(3));
+    prepare(&plan, here(), &|_| {}).expect("prepared again");
+    cells(None);
 }
 
 /// Every workload of keys and values, until it has done so many transactions; the final read of each finds what it wrote.

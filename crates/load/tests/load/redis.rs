@@ -23,6 +23,18 @@ fn every_workload_of_keys_and_values_runs_and_its_final_read_tells_what_is_there
     real_loads::every_workload_of_keys_runs(2_000, |workload| plan(workload, 8, &[&server]));
 }
 
+#[test]
+fn a_value_that_somebody_else_put_into_redis_is_one_cell_that_no_write_has() {
+    let Some(server) = Server::here("a_value_that_somebody_else_put_into_redis", &[]) else { return };
+    real_loads::a_foreign_value_is_one_cell(plan("kv", 1, &[&server]), || {
+        server.cli(&["SET", real_loads::KEY_3, "<html>"]);
+    });
+    real_loads::a_foreign_value_is_one_cell(plan("kv", 1, &[&server]), || {
+        server.cli(&["DEL", real_loads::KEY_3]);
+        server.cli(&["HSET", real_loads::KEY_3, "a field", "of a hash"]);
+    });
+}
+
 /// How many acknowledged rows are gone after a failover, and how many rows were left open. The replica is promoted while
 /// clients still write to the primary, as when a partition lies between the two; then the primary is lost.
 fn lost_at_failover(wait: Option<Wait>) -> (usize, usize) {

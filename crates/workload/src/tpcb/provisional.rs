@@ -91,7 +91,9 @@ pub(super) async fn sums(session: &mut dyn KeyValueSession) -> Result<Action, Se
     let sum = |found| -> Result<i64, SessionError> {
         entries(Some(found))?.iter().try_fold(0_i64, |sum, (key, value)| match value {
             Value::Integer(number) => Ok(sum.saturating_add(*number)),
-            Value::List(_) | Value::Text(_) => Err(refused(format!("{key} does not hold a balance"))),
+            Value::List(_) | Value::Text(_) | Value::Foreign(_) => {
+                Err(refused(format!("{key} does not hold a balance")))
+            }
         })
     };
     let (mut history_sum, mut history_rows) = (0_i64, 0);
@@ -99,7 +101,9 @@ pub(super) async fn sums(session: &mut dyn KeyValueSession) -> Result<Action, Se
         let deltas = match value {
             Value::List(deltas) => deltas.as_slice(),
             Value::Integer(delta) => std::slice::from_ref(delta),
-            Value::Text(_) => return Err(refused(format!("{key} does not hold a row's delta"))),
+            Value::Text(_) | Value::Foreign(_) => {
+                return Err(refused(format!("{key} does not hold a row's delta")));
+            }
         };
         history_sum = deltas.iter().fold(history_sum, |sum, delta| sum.saturating_add(*delta));
         history_rows += deltas.len() as u64;

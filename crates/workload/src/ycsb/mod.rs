@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use capabilities::workloads::{self, WorkloadFacts};
 use client::key_value::{KeyValueSession, Operation};
 use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
-use history::Action;
+use history::{Action, NO_WRITE};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -271,7 +271,7 @@ impl Workload for Ycsb {
                     u64::MAX / self.settings.fields as u64 - strangers
                 });
                 for field in 0..self.settings.fields {
-                    let write = number_of(rows.text(row, field + 1)?)?;
+                    let write = number_of(rows.text(row, field + 1)?).unwrap_or(NO_WRITE);
                     cells.push((self.cell(number, field), write));
                 }
                 Some(())
