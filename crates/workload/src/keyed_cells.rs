@@ -26,6 +26,8 @@ const SESSIONS_MAX: u64 = 4;
 /// Most keys of a page of a scan, and about how many bytes it has at most.
 const PAGE_KEYS: u64 = 10_000;
 const PAGE_BYTES: u64 = 4 << 20;
+/// The fewest keys of a page where nothing is known of its texts: of the longest that a workload writes, a million characters.
+const PAGE_KEYS_LEAST: u32 = 4;
 /// About how many bytes a key takes on the line beside its text.
 const KEY_BYTES: u64 = 64;
 
@@ -54,11 +56,11 @@ impl KeyedCells {
         setup: &mut TableSetup<'_>,
         rows: RowsToLoad<'_>,
     ) -> Result<(), SessionError> {
-        self.forget_all(setup.session.key_value()?).await?;
+        self.forget_all(setup).await?;
         if rows.rows == 0 {
             return Ok(());
         }
-        let bytes_per_row = rows.cells_per_row.saturating_mul(self.cell_bytes()).max(1);
+        let bytes_per_row = rows.cells_per_row.saturating_mul(cell_bytes(self.text_bytes)).max(1);
         let batch = (BATCH_WRITES / rows.cells_per_row.max(1)).min(BATCH_BYTES / bytes_per_row).max(1);
         let sessions = rows.rows.div_ceil(batch).min(SESSIONS_MAX);
         let share = rows.rows.div_ceil(sessions);
@@ -76,12 +78,28 @@ impl KeyedCells {
         Ok(())
     }
 
-    /// Writes over every cell that is not as loaded: no operation takes a key away.
-    async fn forget_all(&self, session: &mut dyn KeyValueSession) -> Result<(), SessionError> {
-        let mut pages = self.pages();
-        while let Some(page) = pages.next(session).await? {
-            let is_loaded =
-                |value: &Value| matches!(value, Value::Text(text) if number_of(text) == Some(LOADED));
+    /// Writes over every cell that is not as loaded, or longer: no operation takes a key away. What an earlier run left may be longer than the
+    /// texts of this one, so pages grow and shrink with what is found; one that fails is asked for again, as the shortest.
+    async fn forget_all(&self, setup: &mut TableSetup<'_>) -> Result<(), SessionError> {
+        let mut pages = Pages { folder: self.folder, limit: PAGE_KEYS_LEAST, after: None };
+        loop {
+            let page = match pages.next(setup.session.key_value()?).await {
+                Ok(Some(page)) => page,
+                Ok(None) => return Ok(()),
+                Err(_) if pages.limit > PAGE_KEYS_LEAST => {
+                    pages.limit = PAGE_KEYS_LEAST;
+                    *setup.session = setup.open().await?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let longest = page.iter().map(|(_, value)| shown_bytes(value)).max().unwrap_or_default();
+            pages.limit = keys_of_page(longest).clamp(PAGE_KEYS_LEAST, pages.limit.saturating_mul(2));
+            let session = setup.session.key_value()?;
+            let is_loaded = |value: &Value| match value {
+                Value::Text(text) => number_of(text) == Some(LOADED) && text.len() <= self.text_bytes,
+                _ => false,
+            };
             let left = page.into_iter().filter(|(_, value)| !is_loaded(value));
             let writes: Vec<Operation> =
                 left.map(|(key, _)| Operation::Write { key, value: Value::Text(numbered(LOADED)) }).collect();
@@ -89,7 +107,6 @@ impl KeyedCells {
                 session.transact(batch.to_vec()).await?;
             }
         }
-        Ok(())
     }
 
     /// Reads every cell. `cell` tells the cell of a key, without its folder, that holds this write; nothing where it is none of the
@@ -127,13 +144,26 @@ impl KeyedCells {
         Ok(actions)
     }
 
-    fn cell_bytes(&self) -> u64 {
-        self.text_bytes as u64 + KEY_BYTES
-    }
-
     fn pages(&self) -> Pages {
-        let limit = (PAGE_BYTES / self.cell_bytes()).clamp(1, PAGE_KEYS);
-        Pages { folder: self.folder, limit: u32::try_from(limit).unwrap_or(u32::MAX), after: None }
+        Pages { folder: self.folder, limit: keys_of_page(self.text_bytes), after: None }
+    }
+}
+
+/// About how many bytes a cell with such a text takes on the line.
+fn cell_bytes(text_bytes: usize) -> u64 {
+    text_bytes as u64 + KEY_BYTES
+}
+
+/// How many keys with texts so long a page has.
+fn keys_of_page(text_bytes: usize) -> u32 {
+    u32::try_from((PAGE_BYTES / cell_bytes(text_bytes)).clamp(1, PAGE_KEYS)).unwrap_or(u32::MAX)
+}
+
+/// How long a value is as a text.
+fn shown_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) | Value::Foreign(text) => text.len(),
+        Value::Integer(_) | Value::List(_) => 0,
     }
 }
 

@@ -320,6 +320,21 @@ pub fn a_foreign_value_is_one_cell(plan: LoadPlan, put: impl Fn()) {
     cells(None);
 }
 
+/// A run with long values leaves more than a client takes in one answer; the next one on the same database has short ones.
+pub fn long_values_are_written_over(plan: &LoadPlan) {
+    let run = |preload: &str, block: &str| {
+        let options = texts(&[("keys", "100"), ("preload", preload), ("block_min", block)]);
+        LoadPlan {
+            workload: workload::configured("kv", &options).expect("options that it knows"),
+            ..plan.clone()
+        }
+    };
+    prepare(&run("100", "900000"), here(), &|_| {}).expect("prepared with long values");
+    let short = run("1", "1");
+    prepare(&short, here(), &|_| {}).expect("prepared with short values");
+    cells_are_those_written(&run_well(&short, 50, &["write"]), &read(&short));
+}
+
 /// Every workload of keys and values, until it has done so many transactions; the final read of each finds what it wrote.
 pub fn every_workload_of_keys_runs(transactions: usize, plan: impl Fn(&str) -> LoadPlan) {
     type Holds = fn(&Done, &[Action]);

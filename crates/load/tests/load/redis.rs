@@ -35,6 +35,12 @@ fn a_value_that_somebody_else_put_into_redis_is_one_cell_that_no_write_has() {
     });
 }
 
+#[test]
+fn long_values_of_an_earlier_run_do_not_stop_the_next_one() {
+    let Some(server) = Server::here("long_values_of_an_earlier_run", &[]) else { return };
+    real_loads::long_values_are_written_over(&plan("kv", 2, &[&server]));
+}
+
 /// How many acknowledged rows are gone after a failover, and how many rows were left open. The replica is promoted while
 /// clients still write to the primary, as when a partition lies between the two; then the primary is lost.
 fn lost_at_failover(wait: Option<Wait>) -> (usize, usize) {
