@@ -73,8 +73,7 @@ mod tests {
 
     #[test]
     fn a_read_has_the_values_of_its_own_series_with_the_newest_first() {
-        let mut keys =
-            vec![key(1, 900), key(10, 1_000), key(1, 1_000), key(2, 950), key(1, 1_100), key(10, 900)];
+        let mut keys = [key(1, 900), key(10, 1_000), key(1, 1_000), key(2, 950), key(1, 1_100), key(10, 900)];
         keys.sort_unstable();
         let Operation::Scan { prefix, after: None, limit: 2 } = newest_of(&drawn(1, 1_000), 2) else {
             panic!("another read");
