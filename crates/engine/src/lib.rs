@@ -29,6 +29,7 @@ mod run_to_end;
 pub mod trust;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -226,6 +227,12 @@ pub trait Engine: Send + Sync {
 
     /// Asks every node for its role. A node that does not answer is listed as silent, never guessed at.
     fn leader(&self, nodes: &[Arc<dyn Node>]) -> Roles;
+
+    /// Whether `node` itself says that nothing there takes connections of clients. A node that does not answer has not said so.
+    fn turns_connections_down(&self, node: &dyn Node, patience: Duration) -> bool {
+        let connected = node.connect(self.endpoint(node).port, patience);
+        connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    }
 
     /// Makes the most advanced of `candidates` (nodes that are up, the lost leader not among them) the leader, makes
     /// the others follow it, and returns when it takes writes.

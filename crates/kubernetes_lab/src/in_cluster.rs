@@ -274,6 +274,12 @@ impl Engine for InCluster {
         self.database.leader(nodes)
     }
 
+    fn turns_connections_down(&self, node: &dyn Node, patience: Duration) -> bool {
+        let port = self.endpoint(node).port;
+        self.database.engine().turns_connections_down(node, patience)
+            && self.cluster.pods_turn_connections_down(node, port, patience)
+    }
+
     fn promote(&self, candidates: &[Arc<dyn Node>]) -> Result<Promotion, EngineError> {
         self.in_a_pod(candidates.first().map_or("nobody", |node| node.name()))
     }

@@ -21,6 +21,7 @@ use crate::pieces::{
     SCHEDULER, SHELL_IMAGE, STORE,
 };
 use crate::plan::{Plan, Worker};
+use crate::pod_network;
 use crate::runtime::SOCKET;
 use crate::storage::Volume;
 
@@ -219,6 +220,13 @@ impl Cluster {
     pub(crate) fn lines_of_pods(&self, node: &dyn Node, words: &str) -> Result<String, StartError> {
         let arguments = ["--recursive", "--no-filename", "--fixed-strings", "--", words, pods::LOGS];
         Ok(self.on(node).finished(Path::new("/usr/bin/grep"), &arguments)?.stdout)
+    }
+
+    /// Whether every pod of a node turns down connections to a port, asked from the node and past the cluster's services: a service
+    /// turns clients down that its pod would take, where the pod is not ready.
+    pub(crate) fn pods_turn_connections_down(&self, node: &dyn Node, port: u16, patience: Duration) -> bool {
+        let asked = node.run(&pod_network::nobody_listens(port, patience));
+        asked.is_ok_and(|finished| finished.status.success())
     }
 
     fn worker(&self, node: &dyn Node) -> Result<&Worker, StartError> {

@@ -5,7 +5,6 @@
 //! database does it is its engine's knowledge.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -143,8 +142,7 @@ impl Platform {
         roles.silent.retain(|name, _| {
             let named = self.datacentre.vms_on().into_iter().find(|vm| vm.to_string() == *name);
             named.is_some_and(|vm| {
-                let connected = self.node(vm).connect(self.client_address(vm).port(), CONNECT_PATIENCE);
-                !connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+                !self.engine.turns_connections_down(self.node(vm).as_ref(), CONNECT_PATIENCE)
             })
         });
         roles
