@@ -2,12 +2,15 @@
 //!
 //! Owns what a figure's name in a scenario stands for in a result; what was published stands in the scenario.
 
+use std::collections::BTreeSet;
+
 use capabilities::workloads::spelt;
+use history::WARM_UP;
 use results::{
     LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult, ReproducedFigure, ReproducedReport,
-    RunResult,
+    ReproducedStep, RunResult,
 };
-use scenario::Scenario;
+use scenario::{ReportedStep, Scenario};
 
 /// The report's figures with those of this run, where this program knows what they are called here.
 pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
@@ -22,7 +25,37 @@ pub fn reproduced(result: &RunResult, scenario: &Scenario) -> ReproducedReport {
         reported_baseline: reproduces.baseline.get(name).copied(),
         measured_baseline: load.zip(baseline).and_then(|(load, phase)| figure(name, load, Some(phase))),
     });
-    ReproducedReport { report: reproduces.report.clone(), figures: figures.collect() }
+    ReproducedReport {
+        report: reproduces.report.clone(),
+        figures: figures.collect(),
+        reported_steps: reported_steps(&reproduces.steps),
+        measured_steps: load.map(|load| measured_steps(&reproduces.steps, load)).unwrap_or_default(),
+    }
+}
+
+/// Every figure that one of the steps states.
+fn names(steps: &[ReportedStep]) -> BTreeSet<&String> {
+    steps.iter().flat_map(|step| step.figures.keys()).collect()
+}
+
+fn reported_steps(steps: &[ReportedStep]) -> Vec<ReproducedStep> {
+    let names = names(steps);
+    let row = |step: &ReportedStep| ReproducedStep {
+        step: step.step.clone(),
+        figures: names.iter().map(|name| ((*name).clone(), step.figures.get(*name).copied())).collect(),
+    };
+    steps.iter().map(row).collect()
+}
+
+/// The phases of a load, each with the figures that the report's steps state.
+fn measured_steps(steps: &[ReportedStep], load: &LoadResult) -> Vec<ReproducedStep> {
+    let names = names(steps);
+    let row = |phase: &PhaseResult| ReproducedStep {
+        step: phase.name.clone(),
+        figures: names.iter().map(|name| ((*name).clone(), figure(name, load, Some(phase)))).collect(),
+    };
+    let counted = load.phases.iter().filter(|phase| phase.name != WARM_UP);
+    if names.is_empty() { Vec::new() } else { counted.map(row).collect() }
 }
 
 /// What a report shows is what its fault did; without a fault it is the baseline. Nothing where the whole run counts.
@@ -127,6 +160,31 @@ mod tests {
         check("write_random_4_kib_us_p95", Some(4.0));
         check("cached_read_mb_per_s", Some(6202.0));
         check("errors", Some(3.0));
+    }
+
+    #[test]
+    fn a_table_of_steps_has_the_reports_rows_and_a_row_for_each_counted_phase() {
+        let step = |step: &str, name: &str, value| ReportedStep {
+            step: step.to_owned(),
+            figures: BTreeMap::from([(name.to_owned(), value)]),
+        };
+        let steps = [step("150 threads", "tps", 90_703.0), step("200 threads", "latency_us_p99", 8_559.0)];
+        let phase = |name: &str, per_s| {
+            let mut phase = PhaseResult { name: name.to_owned(), ..PhaseResult::default() };
+            (phase.measured.throughput_per_s, phase.measured.latency_us) = (per_s, latency(1.0));
+            phase
+        };
+        let phases = vec![phase(WARM_UP, 1.0), phase("4-clients", 822.0), phase("8-clients", 807.0)];
+        let row = |step: &str, tps, p99| ReproducedStep {
+            step: step.to_owned(),
+            figures: BTreeMap::from([("tps".to_owned(), tps), ("latency_us_p99".to_owned(), p99)]),
+        };
+        let reported = [row("150 threads", Some(90_703.0), None), row("200 threads", None, Some(8_559.0))];
+        assert_eq!(reported_steps(&steps), reported);
+        let load = LoadResult { phases, ..load() };
+        let measured = [row("4-clients", Some(822.0), Some(5.0)), row("8-clients", Some(807.0), Some(5.0))];
+        assert_eq!(measured_steps(&steps, &load), measured);
+        assert_eq!(measured_steps(&[], &load), [], "the report has no steps");
     }
 
     #[test]

@@ -35,7 +35,9 @@ pub use lab::{
 pub use links_csv::LinkRow;
 pub use load::{EndedEarly, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 pub use prediction::{PredictionResult, Relation};
-pub use run::{CheckResult, ExpectationResult, ReproducedFigure, ReproducedReport, RunResult};
+pub use run::{
+    CheckResult, ExpectationResult, ReproducedFigure, ReproducedReport, ReproducedStep, RunResult,
+};
 pub use run_directory::{LONGEST_FILE_BYTES, ReadError, RunDirectory, read};
 pub use timeline_csv::LATEST_SECOND;
 pub use volume::{

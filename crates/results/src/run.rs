@@ -144,6 +144,21 @@ pub struct ReproducedReport {
     pub report: String,
     /// Its figures beside this run's.
     pub figures: Vec<ReproducedFigure>,
+    /// The rows of its table, where it raised its load step by step.
+    #[serde(default)]
+    pub reported_steps: Vec<ReproducedStep>,
+    /// This run's phases with the same figures, where the report has steps; the two do not belong to each other row by row.
+    #[serde(default)]
+    pub measured_steps: Vec<ReproducedStep>,
+}
+
+/// A row of a table of steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReproducedStep {
+    /// What the report, or this run's scenario, calls it.
+    pub step: String,
+    /// Its figures by name; null where the report does not state one or the run has none.
+    pub figures: BTreeMap<String, Option<f64>>,
 }
 
 /// A figure of a published report beside this run's.

@@ -3,7 +3,7 @@
 //! Owns also what a scenario says of itself, which changes nothing of what is done: how it is read and written
 //! back. A key of that kind stands in this file alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,10 +13,12 @@ use crate::decode::{Decoder, Record};
 use crate::faults::FAULT;
 use crate::figures;
 use crate::language::{
-    CLUSTER, DATABASE, EXPECTATIONS, Fields, LOAD, MATRIX, REPRODUCES, SITE, Shape, optional, plain, required,
+    CLUSTER, DATABASE, EXPECTATIONS, Fields, LOAD, MATRIX, REPORTED_STEP, REPRODUCES, SITE, Shape, optional,
+    plain, required,
 };
 use crate::quoted::quoted;
-use crate::resolved::Reproduces;
+use crate::rejection::Spot;
+use crate::resolved::{ReportedStep, Reproduces};
 use crate::tree::Node;
 
 /// What a scenario may run against.
@@ -127,8 +129,14 @@ impl About {
         if let Some(reproduces) = &self.reproduces {
             let (report, figures) = (quoted(&reproduces.report), map_written(&reproduces.figures));
             let baseline = map_written(&reproduces.baseline);
+            let step = |step: &ReportedStep| {
+                format!("{{ step: {}, figures: {} }}", quoted(&step.step), map_written(&step.figures))
+            };
+            let steps: Vec<String> = reproduces.steps.iter().map(step).collect();
+            let steps =
+                if steps.is_empty() { String::new() } else { format!(", steps: [{}]", steps.join(", ")) };
             lines.push(format!(
-                "reproduces: {{ report: {report}, figures: {figures}, baseline: {baseline} }}"
+                "reproduces: {{ report: {report}, figures: {figures}, baseline: {baseline}{steps} }}"
             ));
         }
         lines
@@ -144,24 +152,40 @@ fn map_written(figures: &BTreeMap<String, f64>) -> String {
 fn decode_reproduces(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> Option<Reproduces> {
     let record = decoder.record(node, &REPRODUCES)?;
     let report = record.get("report").and_then(|node| decoder.text(node, "the report's id"));
-    let mut named = BTreeSet::new();
-    let mut figures_under = |key: &'static str| {
-        let mut figures = BTreeMap::new();
-        let Some(node) = record.get(key) else { return Some(figures) };
-        for entry in decoder.entries(node, &format!("`{key}`"))? {
-            let known = figures::check(&entry.key, entry.key_at, workloads, &mut decoder.findings);
-            let number = decoder.number(&entry.value, &format!("`{}`", entry.key));
-            if key == "figures" {
-                named.insert(entry.key.clone());
-            } else if known.is_some() && !named.contains(&entry.key) {
-                figures::refuse_baseline_alone(&entry.key, entry.key_at, &mut decoder.findings);
-            }
-            if let (Some(()), Some(number)) = (known, number) {
-                figures.insert(entry.key.clone(), number.value);
-            }
+    let (figures, named) = decode_figures(&record, "figures", workloads, decoder)?;
+    let (baseline, in_baseline) = decode_figures(&record, "baseline", workloads, decoder)?;
+    for (name, at) in in_baseline.into_iter().filter(|(name, _)| !named.contains_key(name)) {
+        figures::refuse_baseline_alone(&name, at, &mut decoder.findings);
+    }
+    let steps = record.get("steps").map(|node| decoder.list(node, "`steps`", 1)).unwrap_or_default();
+    let step = |node: &Node| decode_step(node, workloads, decoder);
+    let steps = steps.into_iter().flatten().filter_map(step).collect();
+    Some(Reproduces { report: report?.value, figures, baseline, steps })
+}
+
+fn decode_step(node: &Node, workloads: &[&str], decoder: &mut Decoder) -> Option<ReportedStep> {
+    let record = decoder.record(node, &REPORTED_STEP)?;
+    let step = record.get("step").and_then(|node| decoder.text(node, "the step's name"));
+    let (figures, _) = decode_figures(&record, "figures", workloads, decoder)?;
+    Some(ReportedStep { step: step?.value, figures })
+}
+
+/// The figures under a key, none where it is missing, and the places of those that a run can measure.
+fn decode_figures(
+    record: &Record<'_>,
+    key: &'static str,
+    workloads: &[&str],
+    decoder: &mut Decoder,
+) -> Option<(BTreeMap<String, f64>, BTreeMap<String, Spot>)> {
+    let (mut figures, mut places) = (BTreeMap::new(), BTreeMap::new());
+    let Some(node) = record.get(key) else { return Some((figures, places)) };
+    for entry in decoder.entries(node, &format!("`{key}`"))? {
+        let known = figures::check(&entry.key, entry.key_at, workloads, &mut decoder.findings);
+        let number = decoder.number(&entry.value, &format!("`{}`", entry.key));
+        if known.is_some() {
+            places.insert(entry.key.clone(), entry.key_at);
+            figures.extend(number.map(|number| (entry.key.clone(), number.value)));
         }
-        Some(figures)
-    };
-    let (figures, baseline) = (figures_under("figures")?, figures_under("baseline")?);
-    Some(Reproduces { report: report?.value, figures, baseline })
+    }
+    Some((figures, places))
 }

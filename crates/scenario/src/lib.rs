@@ -56,8 +56,8 @@ pub use resolved::{
     Consistency, ConsistencyLevel, Database, DiskSync, Disks, Distribution, Edge, Ends, Expectation,
     Failover, Host, IpVersion, IsolationResponse, Jitter, Kubernetes, KubernetesTimes, Level, Link, Load,
     Member, MemberReach, Memory, NetworkPath, Pace, Place, PodAgents, Promotion, Queue, Ramp, Reads,
-    Reproduces, RoleLabel, RunsOn, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime, TimeService,
-    Timestamps, VmPlatform, Volumes, Within,
+    ReportedStep, Reproduces, RoleLabel, RunsOn, Site, Storage, StorageClass, Sweep, Synchronous, ThinkTime,
+    TimeService, Timestamps, VmPlatform, Volumes, Within,
 };
 pub use scenario::{Phase, Scenario};
 pub use write::to_yaml;

@@ -261,6 +261,7 @@ fn what_was_published_stands_beside_each_variant_and_workloads_figures_are_compa
                 figure("read_mb_per_s", if is_first { 598.0 } else { 232.0 }, Some(100.0 + number as f64)),
                 figure("moon_phase", 0.5, None),
             ],
+            ..ReproducedReport::default()
         };
         result.loads[0]
             .measured

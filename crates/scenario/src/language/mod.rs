@@ -63,6 +63,20 @@ pub(crate) static REPRODUCES: Fields = plain(
         required("report", Shape::Text, "the report's id"),
         optional("figures", FIGURES, "its figures, by name with the unit last"),
         optional("baseline", FIGURES, "those of `figures` that the report states for its baseline too"),
+        optional(
+            "steps",
+            Shape::List { of: &Shape::Map(&REPORTED_STEP), least: 1, most: None },
+            "the rows of its table, where it raised its load step by step; the run's phases stand below them",
+        ),
+    ],
+);
+
+/// An element of `steps`.
+pub(crate) static REPORTED_STEP: Fields = plain(
+    "a step of a report",
+    &[
+        required("step", Shape::Text, "what the report calls it: `150 threads`"),
+        required("figures", FIGURES, "its figures, by name with the unit last"),
     ],
 );
 

@@ -43,6 +43,17 @@ pub struct Reproduces {
     pub figures: BTreeMap<String, f64>,
     /// Those of its baseline.
     pub baseline: BTreeMap<String, f64>,
+    /// The rows of its table, where it raised its load step by step.
+    pub steps: Vec<ReportedStep>,
+}
+
+/// A row of a published report's table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReportedStep {
+    /// What the report calls it.
+    pub step: String,
+    /// Its figures by name, the unit last in each name.
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// What runs on the nodes, with all defaults filled in.

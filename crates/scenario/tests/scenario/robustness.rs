@@ -99,7 +99,10 @@ fn sound() -> impl Strategy<Value = String> {
             let (link, network_fault, partition) = network;
             let json = |text: &str| serde_json::to_string(text).unwrap();
             let mut text = format!("name: sound\ndescription: {}\n", yaml_string(&format!("d{description}")));
-            let figure = figure.map_or(String::new(), |figure| format!(", figures: {{ {}: {figure} }}", json("tps")));
+            let figure = figure.map_or(String::new(), |figure| {
+                let figures = format!("figures: {{ {}: {figure} }}", json("tps"));
+                format!(", {figures}, steps: [{{ step: {}, {figures} }}]", yaml_string(&format!("s{report}")))
+            });
             text += &format!("reproduces: {{ report: {}{figure} }}\n", yaml_string(&format!("r{report}")));
             text += "site:\n  regions:\n    dc1:\n      zones:\n        a:\n          racks:\n";
             for (index, (hosts, named)) in racks.iter().enumerate() {

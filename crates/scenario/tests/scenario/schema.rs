@@ -265,7 +265,8 @@ fn full() -> Vec<Value> {
     let first = json!({
         "name": "full", "description": "everything", "seed": 7, "target": "lab",
         "reproduces": { "report": "FR-3", "figures": { "latency_ms_mean": 53.0, "tps": 18 },
-            "baseline": { "latency_ms_mean": 5.0 } },
+            "baseline": { "latency_ms_mean": 5.0 },
+            "steps": [{ "step": "150 threads", "figures": { "tps": 18 } }] },
         "site": site(),
         "database": {
             "engine": "postgres", "path": "/usr/lib/postgresql/15/bin", "nodes": 3, "leader": "r1/h1",
