@@ -46,7 +46,7 @@ pub struct Entry {
 /// An engine under a fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The engine, as scenarios name it.
+    /// The engine, as scenarios name it; with the beginning of its version behind a hyphen where it is another one: `etcd-3.5`.
     pub engine: String,
     /// The fault, as files name it: `leader-off`.
     pub fault: String,
@@ -109,19 +109,29 @@ impl Atlas {
         self.cells.iter().map(|entry| entry.cell.engine.as_str()).collect()
     }
 
-    /// The cell of this engine whose fault is like that one.
+    /// The cell of this engine whose fault is like that one; of those of several versions the one with `version`, if there is one.
     #[must_use]
-    pub fn find(&self, engine: &str, likeness: &Likeness) -> Found<'_> {
+    pub fn find(&self, (engine, version): (&str, &str), likeness: &Likeness) -> Found<'_> {
         let (mut known, mut unreadable) = (Vec::new(), 0);
-        for entry in self.cells.iter().filter(|entry| entry.cell.engine == engine) {
+        let mut found: Option<(&Entry, Scenario)> = None;
+        let is_of_engine = |entry: &&Entry| {
+            let rest = entry.cell.engine.strip_prefix(engine);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        for entry in self.cells.iter().filter(is_of_engine) {
             let source = Source { name: entry.cell.fault.clone(), text: entry.scenario.clone() };
             match scenario::parse(&source, &[]) {
                 Ok(scenario) if Likeness::of(&scenario, FaultId::FIRST, None).as_ref() == Some(likeness) => {
-                    return Found::Cell(entry, Box::new(scenario));
+                    if found.is_none() || entry.cell.versions().contains(&version) {
+                        found = Some((entry, scenario));
+                    }
                 }
                 Ok(_) => known.push(entry.title.as_str()),
                 Err(_) => unreadable += 1,
             }
+        }
+        if let Some((entry, scenario)) = found {
+            return Found::Cell(entry, Box::new(scenario));
         }
         if known.is_empty() && unreadable == 0 {
             return Found::NoEngine;
@@ -165,7 +175,9 @@ schedule:
             let likeness =
                 Likeness::of(&scenario, FaultId::FIRST, None).expect("a fault that is like something");
             // Where all nodes are alike, the loss of the first and of the second are alike too.
-            let found = atlas.find(&entry.cell.engine, &likeness);
+            let version = entry.cell.versions().first().copied().unwrap_or_default();
+            let engine = scenario.database.engine.name;
+            let found = atlas.find((engine, version), &likeness);
             let is_found = matches!(found, Found::Cell(found, _) if scenario.database.engine.is_leaderless() || found == entry);
             assert!(
                 is_found,
@@ -178,15 +190,15 @@ schedule:
     #[test]
     fn a_cell_is_found_by_its_engine_and_by_what_its_fault_is_like() {
         let atlas = Atlas { cells: vec![entry(ETCD)] };
-        assert!(matches!(atlas.find("etcd", &like(Whom::Leader)), Found::Cell(..)));
-        assert!(matches!(atlas.find("redis", &like(Whom::Leader)), Found::NoEngine));
-        let found = atlas.find("etcd", &like(Whom::Follower));
+        assert!(matches!(atlas.find(("etcd", "3.4.23"), &like(Whom::Leader)), Found::Cell(..)));
+        assert!(matches!(atlas.find(("redis", "7"), &like(Whom::Leader)), Found::NoEngine));
+        let found = atlas.find(("etcd", "3.4.23"), &like(Whom::Follower));
         assert!(
             matches!(&found, Found::NoSuchFault { known, unreadable: 0 } if known.len() == 1),
             "{found:?}"
         );
         let atlas = Atlas { cells: vec![entry("name: of a later version")] };
-        let found = atlas.find("etcd", &like(Whom::Leader));
+        let found = atlas.find(("etcd", "3.4.23"), &like(Whom::Leader));
         assert!(
             matches!(&found, Found::NoSuchFault { known, unreadable: 1 } if known.is_empty()),
             "{found:?}"

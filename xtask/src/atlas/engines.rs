@@ -3,8 +3,10 @@
 /// An engine in the atlas.
 #[derive(Debug)]
 pub(super) struct EngineSetting {
-    /// Its name in scenarios.
+    /// Its name in files and cells.
     pub(super) name: &'static str,
+    /// As scenarios name it.
+    pub(super) engine: &'static str,
     /// Whether one of its nodes leads, so that a fault can be aimed at that role.
     pub(super) has_leader: bool,
     /// Further lines of `database`.
@@ -24,9 +26,10 @@ const REGISTER: &str = "workload: register, clients: 3";
 const APPEND: &str = "workload: append, clients: 3";
 const BANK: &str = "workload: bank, clients: 3";
 
-pub(super) static ENGINES: [EngineSetting; 9] = [
+pub(super) static ENGINES: [EngineSetting; 10] = [
     EngineSetting {
         name: "postgres",
+        engine: "postgres",
         has_leader: true,
         database: "  replication: { synchronous: any 1 }\n  failover: { promote: { after: 3s } }\n",
         loads: &[LEDGER, APPEND],
@@ -36,6 +39,7 @@ pub(super) static ENGINES: [EngineSetting; 9] = [
     },
     EngineSetting {
         name: "patroni",
+        engine: "patroni",
         has_leader: true,
         database: "  replication: { synchronous: any 1 }\n",
         loads: &[LEDGER, APPEND],
@@ -45,6 +49,7 @@ pub(super) static ENGINES: [EngineSetting; 9] = [
     },
     EngineSetting {
         name: "repmgr",
+        engine: "repmgr",
         has_leader: true,
         database: "  replication: { synchronous: any 1 }\n",
         loads: &[LEDGER, APPEND],
@@ -55,15 +60,27 @@ pub(super) static ENGINES: [EngineSetting; 9] = [
     },
     EngineSetting {
         name: "etcd",
+        engine: "etcd",
         has_leader: true,
         database: "",
         loads: &[LEDGER, REGISTER],
         warm_up_s: 3,
         recovery_s: 12,
-        remark: "three members, as shipped",
+        remark: "three members, as shipped, in the version of the distribution",
+    },
+    EngineSetting {
+        name: "etcd-3.5",
+        engine: "etcd",
+        has_leader: true,
+        database: "  version: \"3.5\"\n",
+        loads: &[LEDGER, REGISTER],
+        warm_up_s: 3,
+        recovery_s: 12,
+        remark: "the same in version 3.5.1, to tell what changed; that version is known to let members diverge when one is killed (3.5.3 mends it)",
     },
     EngineSetting {
         name: "cassandra",
+        engine: "cassandra",
         has_leader: false,
         database: "  replication: { copies: 3 }\n",
         loads: &[LEDGER, REGISTER],
@@ -73,6 +90,7 @@ pub(super) static ENGINES: [EngineSetting; 9] = [
     },
     EngineSetting {
         name: "ignite",
+        engine: "ignite",
         has_leader: false,
         database: "",
         loads: &["workload: ledger, clients: 3", APPEND],
@@ -83,6 +101,7 @@ pub(super) static ENGINES: [EngineSetting; 9] = [
     },
     EngineSetting {
         name: "galera",
+        engine: "galera",
         has_leader: false,
         database: "",
         loads: &[LEDGER, BANK, APPEND],
@@ -92,6 +111,7 @@ pub(super) static ENGINES: [EngineSetting; 9] = [
     },
     EngineSetting {
         name: "redis",
+        engine: "redis",
         has_leader: true,
         database: "  replication: { synchronous: off }\n",
         loads: &[LEDGER],
@@ -101,6 +121,7 @@ pub(super) static ENGINES: [EngineSetting; 9] = [
     },
     EngineSetting {
         name: "control",
+        engine: "control",
         has_leader: true,
         database: "  replication: { synchronous: any 1 }\n  failover: { promote: { after: 3s } }\n",
         loads: &[LEDGER, REGISTER],

@@ -106,7 +106,7 @@ fn one_more(
 
 /// The scenario of a cell: three nodes in two zones, a spare host, and one fault.
 fn scenario_text(engine: &EngineSetting, fault: &FaultSetting) -> String {
-    let EngineSetting { name, database, loads, warm_up_s, recovery_s, .. } = engine;
+    let EngineSetting { name, engine: engine_name, database, loads, warm_up_s, recovery_s, .. } = engine;
     let loads: String = loads.iter().map(|load| format!("  - {{ {load}, from: dc1 }}\n")).collect();
     let (title, faults) = (fault.title, fault.on(engine));
     format!(
@@ -121,7 +121,7 @@ site:
         b: {{ racks: {{ r2: {{ hosts: 1 }}, r3: {{ hosts: 1 }} }} }}
         c: {{ racks: {{ r4: {{ hosts: 1 }} }} }}
 database:
-  engine: {name}
+  engine: {engine_name}
   nodes: [dc1/a/r1/h1, dc1/b/r2/h1, dc1/b/r3/h1]
 {database}loads:
 {loads}schedule:

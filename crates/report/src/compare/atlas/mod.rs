@@ -218,7 +218,7 @@ fn against(ours: &[Ours<'_>], number: FaultId, atlas: &Atlas) -> Result<Against,
         return Err(Nothing::NoEngine { engine, known });
     }
     let likeness = likeness(ours, number).ok_or(Nothing::WhomUnknown)?;
-    match atlas.find(&engine, &likeness) {
+    match atlas.find((&engine, &first.taken.run.result.facts.engine_version), &likeness) {
         Found::Cell(entry, scenario) => Ok(beside_cell(ours, number, entry, &scenario)),
         Found::NoEngine => Err(Nothing::NoEngine { engine, known: Vec::new() }),
         Found::NoSuchFault { known, unreadable } => {
