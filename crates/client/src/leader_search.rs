@@ -35,6 +35,8 @@ use crate::session::{ConnectError, Connected, Connector, FailedAttempt, Session}
 pub const IN_FLIGHT_AT_A_NODE: usize = 64;
 /// The most attempts of a load in flight.
 pub const IN_FLIGHT: usize = 128;
+/// The most attempts of a load in flight at nodes that clients go back to, beside the others.
+const FAILING_BACK: usize = 4;
 /// The longest pause between two rounds of a search: how late a new leader may be found.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// A time limit doubles with each attempt in a row that met it, so many times.
@@ -43,6 +45,9 @@ const MOST_DOUBLINGS: u32 = 3;
 pub trait Ask: 'static {
     /// What the attempt opens.
     type Opened: 'static;
+
+    /// Whether the protocol's drivers keep a connection to each node that is up, and so go back to one that returns.
+    const FAILS_BACK: bool = false;
 
     /// What was opened, as those who connect have it.
     fn session(opened: Self::Opened) -> Session;
@@ -63,6 +68,7 @@ struct Search<A: Ask> {
     nodes: Vec<Node>,
     first_limit: Duration,
     in_flight: Semaphore,
+    failing_back: Semaphore,
     /// Whose turn it is where clients are spread over all nodes.
     given_out: Cell<usize>,
     /// The known leader, by its place in `nodes`.
@@ -97,6 +103,23 @@ impl<A: Ask> Connector for LeaderSearch<A> {
             Ok(Connected { session: A::session(opened), node, failed_attempts })
         })
     }
+
+    fn fails_back(&self) -> bool {
+        self.is_spread && A::FAILS_BACK
+    }
+
+    fn connect_to<'a>(&'a self, node: &'a str) -> Pin<Box<dyn Future<Output = Option<Connected>> + 'a>> {
+        Box::pin(async move {
+            let search = &self.search;
+            let _permit = search.failing_back.try_acquire().ok()?;
+            let endpoint = self.endpoints().find(|endpoint| endpoint.node == node)?;
+            let asked = timeout(search.first_limit, search.asked.ask(endpoint)).await;
+            let (opened, takes_writes) = asked.ok()?.ok()?;
+            let connected =
+                Connected { session: A::session(opened), node: node.to_owned(), failed_attempts: Vec::new() };
+            takes_writes.then_some(connected)
+        })
+    }
 }
 
 impl<A: Ask> LeaderSearch<A> {
@@ -116,6 +139,7 @@ impl<A: Ask> LeaderSearch<A> {
             nodes: endpoints.into_iter().map(node).collect(),
             first_limit,
             in_flight: Semaphore::new(IN_FLIGHT),
+            failing_back: Semaphore::new(FAILING_BACK),
             given_out: Cell::new(0),
             leader: watch::Sender::new(None),
             turn: Semaphore::new(1),

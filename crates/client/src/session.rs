@@ -176,6 +176,18 @@ pub trait Connector {
         rng: &'a mut dyn rand::Rng,
     ) -> Pin<Box<dyn Future<Output = Result<Connected, ConnectError>> + 'a>>;
 
+    /// Whether clients go back to the node that they began with when it returns, as the drivers of the protocol do.
+    fn fails_back(&self) -> bool {
+        false
+    }
+
+    /// A session with the node of this name and no other; nothing where it cannot be had at once. It takes no place of those who look
+    /// for any session, and leaves no trace in what they know of the node.
+    fn connect_to<'a>(&'a self, node: &'a str) -> Pin<Box<dyn Future<Output = Option<Connected>> + 'a>> {
+        let _ = node;
+        Box::pin(async { None })
+    }
+
     /// Why no session can be had any more, whatever becomes of the database; nothing where one still may.
     fn failure(&self) -> Option<String> {
         None

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use client::reactor::sleep_until;
-use client::{Backoff, ConnectError, Connected, Session, SessionError, StatementId};
+use client::{Backoff, ConnectError, Session, SessionError, StatementId};
 use history::ErrorClass;
 use rand_chacha::ChaCha8Rng;
 use tokio::sync::watch;
@@ -13,6 +13,8 @@ use workload::{Attempt, ClientState, Request};
 
 use crate::defects::BAD_END_S;
 use crate::due_queue::Due;
+use crate::failback::Failback;
+use crate::ready::{Ready, prepare};
 use crate::shared::{InFlight, Shared, StatementTimes};
 
 /// The number of the client that asked for an insert that nobody asked for.
@@ -52,6 +54,7 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
         at_work,
         has_begun: false,
     };
+    let mut failback = Failback::of(Rc::clone(&shared), number);
     while !client.is_told_to_stop() {
         // One that is needed later only does not take up a connection before.
         client.rest().await;
@@ -62,8 +65,8 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
             break;
         }
         shared.seeks_no_session();
-        if let Some((connected, prepared)) = connected {
-            client.serve(connected, &prepared).await;
+        if let Some(ready) = connected {
+            client.serve(ready, &mut failback).await;
         }
         client.pause().await;
     }
@@ -73,7 +76,7 @@ pub(crate) async fn run_client(shared: Rc<Shared>, place: usize, stop: watch::Re
 impl Client {
     /// Rounds over the endpoints, with growing pauses, until one takes writes; `None` on stop, or when the client is no
     /// longer needed.
-    async fn connect_at_last(&mut self) -> Option<(Connected, Vec<Option<StatementId>>)> {
+    async fn connect_at_last(&mut self) -> Option<Ready> {
         while !self.is_told_to_stop() && self.is_at_work() {
             if let Some(connected) = self.connect().await {
                 return Some(connected);
@@ -84,7 +87,7 @@ impl Client {
     }
 
     /// One round over the endpoints; `None` when none takes writes, which has then been counted, or on stop.
-    async fn connect(&mut self) -> Option<(Connected, Vec<Option<StatementId>>)> {
+    async fn connect(&mut self) -> Option<Ready> {
         let shared = Rc::clone(&self.shared);
         let round = async {
             let mut connected = match shared.connector.connect(&mut self.rng).await {
@@ -112,25 +115,19 @@ impl Client {
         }
     }
 
-    /// Asks transactions of one session until it breaks, its node takes no more writes, or the load stops.
-    async fn serve(&mut self, mut connected: Connected, prepared: &[Option<StatementId>]) {
+    /// Asks transactions of one session, or of one with its first node once that is ready, until it breaks, its node takes no more
+    /// writes, or the load stops.
+    async fn serve(&mut self, (mut connected, mut prepared): Ready, failback: &mut Failback) {
         let shared = Rc::clone(&self.shared);
-        let node: Rc<str> = Rc::from(connected.node.as_str());
-        let mut reader: Option<Rc<str>> = None;
-        if let Some(zero) = shared.clock.zero() {
-            self.wait_until(zero).await;
-        } else {
-            shared.muster.one_more();
-            let zero = tokio::select! {
-                zero = shared.clock.known_zero() => Some(zero),
-                () = stopped(&mut self.stop) => None,
-            };
-            // Told to stop before the zero: nothing is asked.
-            let Some(zero) = zero else { return shared.leave_open(connected) };
-            self.wait_until(zero).await;
+        if !self.await_zero().await {
+            return shared.leave_open(connected);
         }
+        failback.is_at(&connected.node);
+        let mut node: Rc<str> = Rc::from(connected.node.as_str());
+        let mut reader: Option<Rc<str>> = None;
         while !shared.stopping.get() {
             if !self.is_at_work() {
+                failback.is_at(&node);
                 self.rest().await;
                 self.has_begun = false;
                 continue;
@@ -140,46 +137,61 @@ impl Client {
                 self.wait_for(pause).await;
                 continue;
             }
+            if let Some(ready) = failback.take() {
+                (connected, prepared) = ready;
+                (node, reader) = (Rc::from(connected.node.as_str()), None);
+            }
             let mut request = shared.workload.draw(&mut self.state);
-            let Some((due, thinking)) = self.turn(&request).await else { break };
-            let invoked = Instant::now();
-            let due = due.map_or(invoked, |due| {
-                if !due.waited {
-                    shared.sent_late(invoked.saturating_duration_since(due.moment));
-                }
-                due.moment
-            });
+            let Some((due, thinking)) = failback.alongside(self.turn(&request)).await else { break };
+            let (invoked, due) = shared.sends(due);
             let action = shared.plan.keeps_history.then(|| request.action.clone());
             let (kind, node) = (request.kind, Rc::clone(&node));
             shared.begin(self.place, InFlight { action, kind, due, invoked, node });
             let at_s = shared.seconds(invoked);
-            let result = ask(&shared, &mut request, &mut connected.session, prepared, at_s).await;
+            let asked = ask(&shared, &mut request, &mut connected.session, &prepared, at_s);
+            let result = failback.alongside(asked).await;
             assert!(!(shared.plan.defects.panics && at_s >= BAD_END_S), "a planted defect");
             if let Some(name) = connected.session.read_at() {
                 // A session has one reader as long as it lives.
                 shared.read_at(self.place, reader.get_or_insert_with(|| Rc::from(name)));
             }
             shared.finish(self.place, request.action, &result);
-            self.wait_for(thinking).await;
-            match result {
-                Ok(()) => self.backoff.reset(),
-                Err(error) => {
-                    if !recovered(&mut connected.session, &error).await {
-                        return;
-                    }
-                    // A conflict is no sign of trouble; any other refusal may repeat at once and for ever.
-                    if error.class != ErrorClass::Serialization {
-                        self.pause().await;
-                    }
-                    // A transaction that fails before it is sent, and pauses that the word to stop cuts short, never let
-                    // the thread take that word to the load.
-                    if self.is_told_to_stop() {
-                        break;
-                    }
-                }
+            failback.alongside(self.wait_for(thinking)).await;
+            let Err(error) = result else {
+                self.backoff.reset();
+                continue;
+            };
+            if !recovered(&mut connected.session, &error).await && !failback.is_ready() {
+                return;
+            }
+            // A conflict is no sign of trouble; any other refusal may repeat at once and for ever.
+            if error.class != ErrorClass::Serialization {
+                failback.alongside(self.pause()).await;
+            }
+            // A transaction that fails before it is sent, and pauses that the word to stop cuts short, never let the thread take
+            // that word to the load.
+            if self.is_told_to_stop() {
+                break;
             }
         }
         shared.leave_open(connected);
+    }
+
+    /// Waits for the zero of the run's clock; false when the load is told to stop before, so that nothing is to be asked.
+    async fn await_zero(&mut self) -> bool {
+        let shared = Rc::clone(&self.shared);
+        let zero = match shared.clock.zero() {
+            Some(zero) => zero,
+            None => {
+                shared.muster.one_more();
+                tokio::select! {
+                    zero = shared.clock.known_zero() => zero,
+                    () = stopped(&mut self.stop) => return false,
+                }
+            }
+        };
+        self.wait_until(zero).await;
+        true
     }
 
     /// Waits until this transaction is to be sent; `None` when it no longer is. Answers when it was due, in an open loop,
@@ -301,16 +313,6 @@ async fn recovered(session: &mut Session, error: &SessionError) -> bool {
     }
     let Session::Sql(session) = session else { return true };
     !session.in_transaction() || session.batch("ROLLBACK").await.is_ok()
-}
-
-/// The workload's statements as they are known to a session of SQL; on others a workload needs none.
-async fn prepare(shared: &Shared, session: &mut Session) -> Result<Vec<Option<StatementId>>, SessionError> {
-    let Session::Sql(session) = session else { return Ok(Vec::new()) };
-    let dialect = session.dialect();
-    let texts = shared.workload.statements().iter().map(|statement| statement.text(dialect));
-    let run: Vec<&str> = texts.clone().flatten().collect();
-    let mut prepared = session.prepare(&run).await?.into_iter();
-    Ok(texts.map(|text| text.and_then(|_| prepared.next())).collect())
 }
 
 fn count_failed_round(shared: &Shared, error: &ConnectError) {

@@ -125,8 +125,8 @@ pub struct Consistency {
     pub writes: Option<cql::Consistency>,
     /// Whose clock says which of two plain writes is the later one.
     pub timestamps: cql::Timestamps,
-    /// Whether each node has every row and can be asked for what it holds itself, so that nodes can be compared.
-    pub each_node_has_all: bool,
+    /// Whether a node can be asked for what it holds itself and there are several copies, so that these can be compared.
+    pub compares_copies: bool,
 }
 
 /// Why a load, a preparation or a final read could not do its job.
@@ -322,7 +322,7 @@ impl LoadPlan {
     }
 
     /// As the load's clients ask.
-    fn cql_settings(&self, timeout: Duration) -> cql::Settings {
+    pub(crate) fn cql_settings(&self, timeout: Duration) -> cql::Settings {
         use cql::Consistency::{Quorum, Serial};
         let reads = if self.workload.compares_and_sets() { Serial } else { Quorum };
         cql::Settings {

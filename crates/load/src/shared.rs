@@ -16,7 +16,7 @@ use workload::{StatementObserver, Workload};
 
 use crate::clock::Clock;
 use crate::defects::Pending;
-use crate::due_queue::Queue;
+use crate::due_queue::{Due, Queue};
 use crate::first_errors::FirstErrors;
 use crate::first_success::FirstSuccesses;
 use crate::muster::Muster;
@@ -181,6 +181,18 @@ impl Shared {
     /// Open loop: an operation is due from this moment on.
     pub(crate) fn falls_due(&self, moment: Instant) {
         self.waits.borrow_mut().due(self.seconds(moment));
+    }
+
+    /// A client sends now what was due, in an open loop, at a certain moment: when it is sent, and when it was due.
+    pub(crate) fn sends(&self, due: Option<Due>) -> (Instant, Instant) {
+        let invoked = Instant::now();
+        let due = due.map_or(invoked, |due| {
+            if !due.waited {
+                self.sent_late(invoked.saturating_duration_since(due.moment));
+            }
+            due.moment
+        });
+        (invoked, due)
     }
 
     /// A client looks for a session. In a closed loop it has something to send; in an open one it need not.

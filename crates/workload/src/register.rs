@@ -233,6 +233,13 @@ impl Workload for Register {
     fn compares_replicas(&self) -> bool {
         true
     }
+
+    fn registers(&self) -> Option<(usize, String)> {
+        let keys: Vec<String> = (0..KEYS).map(|key| key.to_string()).collect();
+        let question =
+            format!("SELECT key, token(key) FROM holdfast_register WHERE key IN ({})", keys.join(", "));
+        Some((keys.len(), question))
+    }
 }
 
 /// The names of the columns, which are words of their own in some dialects.

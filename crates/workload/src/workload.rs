@@ -427,6 +427,12 @@ pub trait Workload: Send + Sync {
         false
     }
 
+    /// How many registers there are, and a question in CQL for those of which a node has a row, each with the token at which it lies;
+    /// nothing where there are none to compare.
+    fn registers(&self) -> Option<(usize, String)> {
+        None
+    }
+
     /// Reads, after everything, what the checks need to know of the database's final state.
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>>;
 

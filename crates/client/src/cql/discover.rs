@@ -26,6 +26,8 @@ pub struct AskCql {
 impl Ask for AskCql {
     type Opened = CqlClient;
 
+    const FAILS_BACK: bool = true;
+
     fn session(opened: CqlClient) -> Session {
         Session::of_sql(opened)
     }

@@ -7,6 +7,7 @@
 mod answer;
 mod discover;
 mod frames;
+mod ring;
 mod session;
 mod statement;
 mod topology;
@@ -29,6 +30,7 @@ pub use self::answer::read_any;
 use self::answer::{PreparedAnswer, Said, read};
 pub use self::discover::CqlConnector;
 use self::frames::{Terms, next_frame, write_plain, write_query, write_startup};
+pub use self::ring::{Ring, own_address};
 use self::statement::{Effect, Source, effect_of, quoted_name};
 use self::values::Kind;
 use self::verdict::Worth;

@@ -149,6 +149,14 @@ impl Server {
         Ok(Server { address: (here, port).into(), directory, child })
     }
 
+    /// Sends its process a signal, by name.
+    #[allow(dead_code, reason = "not every binary of tests stops a server")]
+    pub fn signal(&self, signal: &str) {
+        let process = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &process]).status().expect("kill");
+        assert!(sent.success(), "{signal} was not sent");
+    }
+
     /// Where it serves clients.
     pub fn endpoint(&self) -> Endpoint {
         let node = self.address.ip().to_string();

@@ -47,6 +47,44 @@ fn a_node_that_was_restarted_elsewhere_moves_home_live_when_its_host_is_back() {
     assert!(finished.stdout.contains("it began there, and the host is back"), "{}", finished.stdout);
 }
 
+/// n3's host fails while a spare one is there, then n2's while the spare one is off too.
+#[test]
+#[ignore = "second tier: four databases, two minutes each"]
+fn on_four_engines_a_node_moves_home_live_and_one_that_no_host_has_memory_for_stays_off() {
+    let _turn = beside_others();
+    let test = "on_four_engines_a_node_moves_home_live_and_one_that_no_host_has_memory_for_stays_off";
+    let Some(desk) = Desk::with_a_lab(test) else { return };
+    for engine in ["etcd", "postgres", "patroni", "cassandra"] {
+        let copies = if engine == "cassandra" { "replication: { copies: 3 }, " } else { "" };
+        let scenario = format!(
+            "name: {engine}\nsite: {{ regions: {{ dc1: {{ zones: {{ a: {{ hosts: 4 }} }} }} }} }}\n\
+             database: {{ engine: {engine}, {copies}nodes: [dc1/a/h1, dc1/a/h2, dc1/a/h3], \
+             failover: {{ ha-restart: {{ after: 2s }} }}, \
+             platform: {{ drs: conservative, host_memory: 2GiB, node_memory: 2GiB }} }}\n\
+             loads: [ {{ workload: ledger, clients: 1, rate: 20/s, from: dc1 }} ]\n\
+             schedule: [ {{ phase: baseline, for: 5s }}, \
+             {{ phase: spare, for: 35s, faults: [ {{ power-off: {{ host: dc1/a/h3 }}, for: 8s }} ] }}, \
+             {{ phase: full, for: 15s, faults: [ {{ power-off: {{ host: dc1/a/h4 }}, for: 14s }}, \
+             {{ power-off: {{ host: dc1/a/h2 }}, at: 1s, for: 8s }} ] }}, {{ phase: recovery, for: 25s }} ]\n\
+             expect: {{ lost_writes: 0, invented_writes: 0 }}\n"
+        );
+        std::fs::write(desk.path().join("home.yaml"), scenario).expect("a scenario");
+        let finished = desk.run(&["run", "home.yaml"]);
+        let migrations = &finished.ends_with(0).result()["migrations"];
+        let home = &migrations[0];
+        let said = &finished.stdout;
+        assert!(said.contains("n3, lost with dc1/a/h3, boots on dc1/a/h4"), "{engine}: {said}");
+        assert_eq!(
+            [&home["node"], &home["from"], &home["to"]],
+            ["n3", "dc1/a/h4", "dc1/a/h3"],
+            "{engine}: {migrations:#}"
+        );
+        assert!(home["given_up"].is_null() && migrations[1].is_null(), "{engine}: {migrations:#}");
+        let events = std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events");
+        assert!(events.contains("n2 stays off until a host can run it"), "{engine}: {events}");
+    }
+}
+
 /// n3 has to start beside another node, for the free host is off. When that is back and n3's own is not, one host runs two and one none.
 #[test]
 #[ignore = "second tier: two runs of half a minute"]

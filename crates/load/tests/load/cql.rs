@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use client::{Connector as _, cql};
-use history::{Action, ErrorClass, Key, Outcome};
+use history::{Action, ErrorClass, Key, Operation, Outcome};
 use load::{Batch, Clock, Consistency, LoadPlan, Protocol, are_compared, prepare, replica_reads, start};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -121,9 +121,47 @@ fn clients_of_a_lost_node_go_to_others_and_nothing_acknowledged_is_lost() {
 
 #[test]
 #[ignore = "boots three Cassandras: a minute"]
+fn clients_go_back_to_their_node_when_it_answers_again() {
+    let Some(servers) = Server::start(3, "clients_go_back_to_their_node") else { return };
+    let plan = LoadPlan { timeout: Duration::from_secs(2), ..plan("ledger", &[], &servers) };
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    let (sink, batches) = channel::<Batch>();
+    let load = start(plan.clone(), Clock::new(), here(), sink);
+    let third = Some(servers[2].endpoint().node);
+    let (mut operations, mut began, mut stopped_at, mut returned_at) =
+        (Vec::new(), BTreeSet::new(), None, None);
+    while let Ok(batch) = batches.recv() {
+        let second = batch.interval.second;
+        assert!(second < 120, "{began:?} have not come back: {stopped_at:?} {returned_at:?}");
+        let at_third = |operation: &&Operation| operation.outcome == Outcome::Ok && operation.node == third;
+        let clients: BTreeSet<u64> =
+            batch.history.iter().filter(at_third).map(|operation| operation.client).collect();
+        match (stopped_at, returned_at) {
+            (None, _) if second >= 2 && !clients.is_empty() => {
+                began = clients;
+                servers[2].signal("STOP");
+                stopped_at = Some(second);
+            }
+            (Some(stopped), None) if second > stopped + 5 => {
+                assert!(clients.is_empty(), "{clients:?} were answered by a node that stands still");
+                servers[2].signal("CONT");
+                returned_at = Some(second);
+            }
+            (_, Some(_)) if clients == began => load.stop(),
+            _ => {}
+        }
+        operations.extend(batch.history);
+    }
+    load.join().expect("ended well");
+    let done = real_loads::Done { kinds: BTreeMap::new(), operations };
+    real_loads::ledger_holds(&done, &real_loads::read(&plan));
+}
+
+#[test]
+#[ignore = "boots three Cassandras: a minute"]
 fn each_node_tells_what_its_own_copy_holds_and_not_what_the_others_do() {
     let Some(servers) = Server::start(3, "each_node_tells_what_its_own_copy_holds") else { return };
-    let consistency = Consistency { each_node_has_all: true, ..Consistency::default() };
+    let consistency = Consistency { compares_copies: true, ..Consistency::default() };
     let plan = LoadPlan { consistency, ..plan("register", &[("compare_and_set", "off")], &servers) };
     assert!(are_compared(&plan));
     prepare(&plan, here(), &|_| {}).expect("prepared");
@@ -142,9 +180,56 @@ fn each_node_tells_what_its_own_copy_holds_and_not_what_the_others_do() {
     assert_eq!(held(), [register(5), register(6), register(5)]);
 }
 
+#[test]
+#[ignore = "boots three Cassandras: a minute"]
+fn copies_of_rows_that_lie_on_some_nodes_only_are_read_where_they_lie() {
+    let Some(servers) = Server::start(3, "copies_of_rows_that_lie_on_some_nodes") else { return };
+    let consistency = Consistency { compares_copies: true, ..Consistency::default() };
+    let plan = LoadPlan { consistency, ..plan("register", &[("compare_and_set", "off")], &servers) };
+    assert!(are_compared(&plan));
+    // Made before the load would make it with three copies.
+    let settings = cql::Settings { replicas: Some(2), ..settings(cql::Consistency::All) };
+    let connected = client::reactor::block_on(async {
+        let endpoints = servers.iter().map(Server::endpoint).collect();
+        let connector = cql::CqlConnector::new(endpoints, settings);
+        connector.connect(&mut ChaCha8Rng::seed_from_u64(1)).await.map(drop).is_ok()
+    });
+    assert!(connected.expect("an event loop"), "no keyspace");
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    let held = || {
+        let reads = replica_reads(&plan, &Clock::new(), here(), Duration::ZERO).expect("read");
+        let values = reads.into_iter().map(|read| match (read.action, read.outcome) {
+            (Action::ReplicaRead { replica, values, .. }, Outcome::Ok) => {
+                assert!(replica.starts_with("copy "), "{replica}");
+                values.into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+            }
+            other => panic!("{other:?}"),
+        });
+        values.collect::<BTreeSet<_>>()
+    };
+    let one = |value: i64| BTreeSet::from([vec![value]]);
+    let mut owners = 0;
+    for (server, new) in servers.iter().zip([6, 7, 8]) {
+        write(&servers[0], cql::Consistency::All, 5);
+        assert_eq!(held(), one(5));
+        // A node that has no copy may turn it down, and changes none.
+        let _ = try_write(server, cql::Consistency::NodeLocal, new);
+        let held = held();
+        if held != one(5) {
+            assert_eq!(held, &one(5) | &one(new));
+            owners += 1;
+        }
+    }
+    assert_eq!(owners, 2, "two copies, and each of them is read");
+}
+
 /// Writes a register through one node.
 fn write(server: &Server, writes: cql::Consistency, value: i64) {
-    let settings = cql::Settings {
+    try_write(server, writes, value).expect("written");
+}
+
+fn settings(writes: cql::Consistency) -> cql::Settings {
+    cql::Settings {
         keyspace: "holdfast".to_owned(),
         replicas: None,
         user: String::new(),
@@ -155,7 +240,15 @@ fn write(server: &Server, writes: cql::Consistency, value: i64) {
         timestamps: cql::Timestamps::Client,
         timeout: Duration::from_secs(10),
         connect_timeout: Duration::from_secs(10),
-    };
+    }
+}
+
+fn try_write(
+    server: &Server,
+    writes: cql::Consistency,
+    value: i64,
+) -> Result<client::Rows, client::SessionError> {
+    let settings = settings(writes);
     let written = client::reactor::block_on(async {
         let connector = cql::CqlConnector::new(vec![server.endpoint()], settings);
         let connected = connector.connect(&mut ChaCha8Rng::seed_from_u64(1)).await;
@@ -163,5 +256,5 @@ fn write(server: &Server, writes: cql::Consistency, value: i64) {
         let session = connected.session.sql().expect("SQL");
         session.batch(&format!("UPDATE holdfast_register SET value = {value} WHERE key = 3")).await
     });
-    written.expect("an event loop").expect("written");
+    written.expect("an event loop")
 }
