@@ -189,12 +189,20 @@ fn copies_of_rows_that_lie_on_some_nodes_only_are_read_where_they_lie() {
     assert!(are_compared(&plan));
     // Made before the load would make it with three copies.
     let settings = cql::Settings { replicas: Some(2), ..settings(cql::Consistency::All) };
-    let connected = client::reactor::block_on(async {
+    let made = client::reactor::block_on(async {
         let endpoints = servers.iter().map(Server::endpoint).collect();
         let connector = cql::CqlConnector::new(endpoints, settings);
-        connector.connect(&mut ChaCha8Rng::seed_from_u64(1)).await.map(drop).is_ok()
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for _ in 0..100 {
+            if connector.connect(&mut rng).await.is_ok() {
+                return true;
+            }
+            // They have not heard of each other yet.
+            client::reactor::sleep(Duration::from_millis(200)).await;
+        }
+        false
     });
-    assert!(connected.expect("an event loop"), "no keyspace");
+    assert!(made.expect("an event loop"), "no keyspace");
     prepare(&plan, here(), &|_| {}).expect("prepared");
     let held = || {
         let reads = replica_reads(&plan, &Clock::new(), here(), Duration::ZERO).expect("read");
@@ -225,7 +233,14 @@ fn copies_of_rows_that_lie_on_some_nodes_only_are_read_where_they_lie() {
 
 /// Writes a register through one node.
 fn write(server: &Server, writes: cql::Consistency, value: i64) {
-    try_write(server, writes, value).expect("written");
+    for _ in 0..100 {
+        match try_write(server, writes, value) {
+            // A node may take another for down that has just started.
+            Err(error) if error.definite => std::thread::sleep(Duration::from_millis(200)),
+            done => return done.map(drop).expect("written"),
+        }
+    }
+    panic!("{value} is refused again and again");
 }
 
 fn settings(writes: cql::Consistency) -> cql::Settings {
