@@ -333,11 +333,11 @@ impl Capabilities {
         self.protocol != Protocol::Volume
     }
 
-    /// The processes that the engine starts on a node, in their order: each name, and the file name of its program.
+    /// The processes that the engine starts on a node, in their order: each name, and the file name of the program that runs.
     #[must_use]
     pub fn processes(&self) -> Vec<(&str, &str)> {
         match self.file {
-            Some(file) => file.processes.iter().map(|process| (&*process.name, &*process.program)).collect(),
+            Some(file) => file.processes.iter().map(|process| (&*process.name, &*process.becomes)).collect(),
             None => Vec::new(),
         }
     }

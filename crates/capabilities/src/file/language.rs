@@ -264,6 +264,11 @@ pub(super) static PROCESS: Fields = plain(
             "the program, one of `find.programs`, and its arguments; an argument that is a list without `join` \
              becomes one argument per element",
         ),
+        optional(
+            "becomes",
+            Shape::Text,
+            "the program, one of `find.programs`, that runs in the end where `command` is a script that replaces itself (`exec`)",
+        ),
         optional("environment", VALUES, "additional environment variables"),
         optional(
             "files",

@@ -237,6 +237,8 @@ pub struct Process {
     pub name: String,
     /// Its program, by its name in [`Find::programs`].
     pub program: String,
+    /// The program that runs in the end: another one where a script replaces itself.
+    pub becomes: String,
     pub arguments: Vec<Template>,
     /// What it has in its environment beside what all have.
     pub environment: BTreeMap<String, Template>,
@@ -289,7 +291,7 @@ impl EngineFile {
             [_] if !self.once_ready.is_empty() => Err(NoPods::AskedOnceReady),
             [process] => match self.ports.values().find(|port| PORTS_OF_A_POD_S_NODE.contains(port)) {
                 Some(port) => Err(NoPods::PortTaken(*port)),
-                None => Ok(&process.program),
+                None => Ok(&process.becomes),
             },
             _ => Err(NoPods::SeveralProcesses),
         }

@@ -120,14 +120,20 @@ impl Reader<'_> {
     fn command(&mut self, node: &Node, context: Context) -> Option<(String, Vec<Template>)> {
         let items = self.decoder.list(node, "a command", 1)?;
         let (first, rest) = items.split_first()?;
-        let program = self.decoder.text(first, "the program")?;
+        let program = self.program(first)?;
+        let arguments: Vec<Option<Template>> =
+            rest.iter().map(|item| self.template(item, "an argument", context, true)).collect();
+        Some((program, arguments.into_iter().collect::<Option<_>>()?))
+    }
+
+    /// One of `find.programs`.
+    fn program(&mut self, node: &Node) -> Option<String> {
+        let program = self.decoder.text(node, "the program")?;
         if !self.programs.contains(&program.value) {
             self.not_listed(&program, "program", "find.programs", &self.programs.clone());
             return None;
         }
-        let arguments: Vec<Option<Template>> =
-            rest.iter().map(|item| self.template(item, "an argument", context, true)).collect();
-        Some((program.value, arguments.into_iter().collect::<Option<_>>()?))
+        Some(program.value)
     }
 
     /// The name of a port of the file.

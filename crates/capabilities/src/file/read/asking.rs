@@ -42,6 +42,7 @@ impl Reader<'_> {
         let record = self.decoder.record(node, &PROCESS)?;
         let name = record.get("name").and_then(|node| self.decoder.name(node, "the process's name"));
         let command = record.get("command").and_then(|node| self.command(node, Context::Start));
+        let becomes = record.get("becomes").map(|node| self.program(node));
         let environment = self.values(&record, "environment", Context::Start);
         let files = self.files(&record);
         let prepare = match record.get("prepare") {
@@ -57,6 +58,7 @@ impl Reader<'_> {
         let (program, arguments) = command?;
         Some(Process {
             name: name?.value,
+            becomes: becomes.unwrap_or_else(|| Some(program.clone()))?,
             program,
             arguments,
             environment,
