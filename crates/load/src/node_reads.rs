@@ -40,8 +40,7 @@ pub(crate) async fn node_reads(plan: &LoadPlan, clock: &Clock, within: Duration)
     loop {
         let invoked = Instant::now();
         let copies = look(plan).await.unwrap_or_else(nothing_known);
-        let looked: Vec<Operation> =
-            copies.into_iter().flat_map(|(name, held)| told(plan, clock, (invoked, &name), held)).collect();
+        let looked = told(plan, clock, invoked, copies);
         if are_alike(&looked) || begun.elapsed() >= within {
             return looked;
         }
@@ -156,18 +155,23 @@ fn copies(
     Some(copies.into_iter().map(named).collect())
 }
 
-/// What was found at a replica as it stands in the history; nothing, where it could not be read.
+/// What was found at replicas at one look as it stands in the history, by readers of their own; nothing, where one could not be read.
 pub(crate) fn told(
     plan: &LoadPlan,
     clock: &Clock,
-    (invoked, replica): (Instant, &str),
-    held: Option<Vec<(Key, i64)>>,
+    invoked: Instant,
+    found: impl IntoIterator<Item = (String, Option<Vec<(Key, i64)>>)>,
 ) -> Vec<Operation> {
-    let outcome = if held.is_some() { Outcome::Ok } else { Outcome::Fail };
-    let values = held.unwrap_or_default();
-    let action = Action::ReplicaRead { replica: replica.to_owned(), values, complete: true };
-    let read = operations(plan, clock, invoked, replica, vec![action]);
-    read.into_iter().map(|operation| Operation { outcome, ..operation }).collect()
+    let (actions, outcomes): (Vec<Action>, Vec<(Outcome, String)>) = found
+        .into_iter()
+        .map(|(replica, held)| {
+            let outcome = if held.is_some() { Outcome::Ok } else { Outcome::Fail };
+            let values = held.unwrap_or_default();
+            (Action::ReplicaRead { replica: replica.clone(), values, complete: true }, (outcome, replica))
+        })
+        .unzip();
+    let read = operations(plan, clock, invoked, "", actions).into_iter().zip(outcomes);
+    read.map(|(operation, (outcome, node))| Operation { outcome, node: Some(node), ..operation }).collect()
 }
 
 /// A register that holds something.

@@ -63,7 +63,7 @@ async fn behind_the_leader(
         let invoked = Instant::now();
         let left = within.saturating_sub(begun.elapsed());
         let held = reactor::timeout(left, held_by(plan, endpoint, wanted, within)).await;
-        read.extend(told(plan, clock, (invoked, &endpoint.node), held.ok().flatten()));
+        read.extend(told(plan, clock, invoked, [(endpoint.node.clone(), held.ok().flatten())]));
     }
     Ok(read)
 }

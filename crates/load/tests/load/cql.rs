@@ -206,6 +206,8 @@ fn copies_of_rows_that_lie_on_some_nodes_only_are_read_where_they_lie() {
     prepare(&plan, here(), &|_| {}).expect("prepared");
     let held = || {
         let reads = replica_reads(&plan, &Clock::new(), here(), Duration::ZERO).expect("read");
+        let readers: BTreeSet<u64> = reads.iter().map(|read| read.client).collect();
+        assert_eq!(readers.len(), reads.len(), "copies are read at the same time, so by different clients");
         let values = reads.into_iter().map(|read| match (read.action, read.outcome) {
             (Action::ReplicaRead { replica, values, .. }, Outcome::Ok) => {
                 assert!(replica.starts_with("copy "), "{replica}");
