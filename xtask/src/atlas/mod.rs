@@ -109,10 +109,12 @@ fn scenario_text(engine: &EngineSetting, fault: &FaultSetting) -> String {
     let EngineSetting { name, engine: engine_name, database, loads, warm_up_s, recovery_s, .. } = engine;
     let loads: String = loads.iter().map(|load| format!("  - {{ {load}, from: dc1 }}\n")).collect();
     let (title, faults) = (fault.title, fault.on(engine));
+    // A scenario's name has no dot.
+    let plain_name = name.replace('.', "-");
     format!(
         "\
 # {title}, on {name}: a cell of the atlas. `cargo xtask atlas --only {name}/{cell}` adds runs to its figures.
-name: atlas-{name}-{cell}
+name: atlas-{plain_name}-{cell}
 site:
   regions:
     dc1:
