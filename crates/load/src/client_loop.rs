@@ -126,6 +126,10 @@ impl Client {
         let mut node: Rc<str> = Rc::from(connected.node.as_str());
         let mut reader: Option<Rc<str>> = None;
         while !shared.stopping.get() {
+            if let Some(ready) = failback.take() {
+                (connected, prepared) = ready;
+                (node, reader) = (Rc::from(connected.node.as_str()), None);
+            }
             if !self.is_at_work() {
                 failback.is_at(&node);
                 self.rest().await;
@@ -136,10 +140,6 @@ impl Client {
                 let pause = shared.plan.think_time.draw_first(&mut self.rng);
                 self.wait_for(pause).await;
                 continue;
-            }
-            if let Some(ready) = failback.take() {
-                (connected, prepared) = ready;
-                (node, reader) = (Rc::from(connected.node.as_str()), None);
             }
             let mut request = shared.workload.draw(&mut self.state);
             let Some((due, thinking)) = failback.alongside(self.turn(&request)).await else { break };
