@@ -1,9 +1,9 @@
 //! Bank: money moves between accounts, and no transfer makes or loses any.
 //!
 //! Every read of all accounts must show the same total as at the start, every account once, and none overdrawn where that
-//! is forbidden. The last read must also show each account as the transfers left it, where every transfer that touched
-//! the account got a definite answer before. A transfer that read old balances shows up in the total; one that is
-//! missing as a whole, only in the last read.
+//! is forbidden. The last read must also show each account as the transfers left it: those that were acknowledged before, and some
+//! choice of those without a definite answer. A transfer that read old balances shows up in the total; one that is missing as a
+//! whole, only in the last read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,7 @@ use crate::names::{Keys, Sessions, numbered};
 use crate::report::Report;
 use crate::soundness::{Contradiction, check_times};
 use crate::story::{Story, counted, with_examples};
+use crate::subsets;
 
 /// The check's name.
 pub const NAME: &str = "bank";
@@ -228,33 +229,36 @@ impl Bank {
         }
     }
 
-    /// Whether the last read found every account as the transfers left it, where that is known.
+    /// Whether the last read found every account as the transfers left it: exactly so where each has a definite answer, and otherwise
+    /// as some choice of those without one leaves it.
     fn judge_last(&self, start: &BTreeMap<Key, i64>, last: &Read, report: &mut Report, story: &mut Story) {
         let mut wanted: BTreeMap<&Key, i128> =
             start.iter().map(|(key, balance)| (key, i128::from(*balance))).collect();
-        let mut open = BTreeSet::new();
+        let mut open = Vec::new();
         for transfer in &self.transfers {
-            let [from, to] = [transfer.from, transfer.to].map(|account| self.accounts.key(account));
             if transfer.invoked_s > last.completed_s {
                 continue;
             }
+            let [from, to] = [transfer.from, transfer.to].map(|account| self.accounts.key(account));
+            let amount = i128::from(transfer.amount);
             if transfer.outcome == Outcome::Ok && transfer.completed_s < last.invoked_s {
-                *wanted.entry(from).or_default() -= i128::from(transfer.amount);
-                *wanted.entry(to).or_default() += i128::from(transfer.amount);
+                *wanted.entry(from).or_default() -= amount;
+                *wanted.entry(to).or_default() += amount;
             } else {
-                open.extend([from, to]);
+                open.push((from, to, amount));
             }
         }
-        let found: BTreeMap<&Key, i64> = self
+        let touched: BTreeSet<&Key> = open.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
+        let found: BTreeMap<&Key, i128> = self
             .found(last)
             .iter()
-            .map(|(account, balance)| (self.accounts.key(*account), *balance))
+            .map(|(account, balance)| (self.accounts.key(*account), i128::from(*balance)))
             .collect();
-        let wrong: Vec<(&Key, i128, i64)> = wanted
-            .into_iter()
-            .filter(|(key, _)| !open.contains(key))
-            .filter_map(|(key, wanted)| Some((key, wanted, *found.get(key)?)))
-            .filter(|(_, wanted, found)| *wanted != i128::from(*found))
+        let wrong: Vec<(&Key, i128, i128)> = wanted
+            .iter()
+            .filter(|(key, _)| !touched.contains(*key))
+            .filter_map(|(key, wanted)| Some((*key, *wanted, *found.get(*key)?)))
+            .filter(|(_, wanted, found)| wanted != found)
             .collect();
         report.count("wrong_at_the_end", wrong.len());
         if !wrong.is_empty() {
@@ -266,6 +270,38 @@ impl Bank {
             story.fail(with_examples(&claim, &wrong, |(key, wanted, found)| {
                 format!("account {key} holds {found} and must hold {wanted}")
             }));
+        } else if touched.iter().all(|key| found.contains_key(key)) {
+            self.judge_open((&open, &touched), |key| found[key] - wanted[key], last, story);
+        }
+    }
+
+    /// Whether what the accounts that are `touched` hold beyond the acknowledged transfers can be the work of those without an answer.
+    fn judge_open(
+        &self,
+        (open, touched): (&[(&Key, &Key, i128)], &BTreeSet<&Key>),
+        beyond: impl Fn(&Key) -> i128,
+        last: &Read,
+        story: &mut Story,
+    ) {
+        let of_place = |key: &Key, (from, to, amount): &(&Key, &Key, i128)| {
+            amount * (i128::from(*to == key) - i128::from(*from == key))
+        };
+        let change = |transfer| touched.iter().map(|key| of_place(key, transfer)).collect();
+        let changes: Vec<Vec<i128>> = open.iter().map(change).collect();
+        let wanted: Vec<i128> = touched.iter().map(|key| beyond(key)).collect();
+        let (transfers, accounts) = (counted(open.len(), "transfer"), counted(touched.len(), "account"));
+        match subsets::add_up(&changes, &wanted) {
+            Some(true) => {}
+            Some(false) => story.fail(format!(
+                "{} found balances in {accounts} that the acknowledged transfers leave with no choice of the {transfers} \
+                 without a definite answer",
+                self.told(last)
+            )),
+            None if touched.len() == self.found(last).len() => story.doubt(format!(
+                "{transfers} without a definite answer touched every account, too many to tell whether they explain what {} found",
+                self.told(last)
+            )),
+            None => {}
         }
     }
 }

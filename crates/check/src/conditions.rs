@@ -282,10 +282,12 @@ impl Conditions {
                 ));
             }
             // Where one without an answer is missing, it may as well be there in the place of one that is lost.
+            let may_replace = (0..indeterminate).contains(&extra);
             open |= extra < indeterminate;
             told.push_str(&format!(
-                "; {there} {what}s for {acknowledged} acknowledged {kind} transactions and \
-                                    {indeterminate} without a definite answer"
+                "; {there} {what}s for {acknowledged} acknowledged {kind} transactions and {indeterminate} without a definite \
+                 answer{}",
+                if may_replace { ", which may have replaced lost ones" } else { "" }
             ));
         }
         report.acknowledged = u64::try_from(acknowledged).ok();

@@ -17,6 +17,7 @@ pub mod registry;
 pub mod report;
 pub mod soundness;
 mod story;
+mod subsets;
 pub mod tpcb;
 
 pub use final_read::FinalReads;

@@ -50,8 +50,8 @@ pub const CHECKS: &[RegisteredCheck] = &[
         name: bank::NAME,
         doc: "transfers between accounts neither make nor lose money, nor overdraw where that is forbidden",
         proves: "Every acknowledged read of all accounts, at any time of the run, found the same total, each \
-            account once, and none overdrawn where that is forbidden. The last read found each account as the \
-            acknowledged transfers left it, unless a transfer without a definite answer touched it.",
+            account once, and none overdrawn where that is forbidden. The last read found the accounts as the \
+            acknowledged transfers left them, with some choice of those that had no definite answer.",
         does_not_prove: "That reads are fresh: a read of an old but consistent state passes. That transfers keep \
             to any isolation level in what they themselves read; list-append judges that.",
         actions: &["bank-setup", "bank-transfer", "bank-read"],

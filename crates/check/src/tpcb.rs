@@ -20,6 +20,7 @@ use history::{Action, Operation, Outcome, Verdict};
 use crate::Check;
 use crate::report::Report;
 use crate::story::{Story, counted};
+use crate::subsets;
 
 /// The check's name.
 pub const NAME: &str = "tpcb-sums";
@@ -207,7 +208,7 @@ impl TpcbSums {
         }
         let extra = usize::try_from(extra).unwrap_or(usize::MAX);
         let wanted = i128::from(read.history) - self.acknowledged_sum;
-        if !can_add_up(&self.indeterminate, extra, wanted) {
+        if !can_leave(&self.indeterminate, extra, wanted) {
             let others = match extra {
                 0 => "its rows leave room for no others".to_owned(),
                 _ => format!(
@@ -220,6 +221,15 @@ impl TpcbSums {
                 read.history, self.acknowledged_sum
             ));
         }
+    }
+}
+
+/// Whether exactly `count` of these amounts, sorted, can add up to `wanted`. Exact where they are few; where they are many, nearly
+/// every sum within the bounds can be reached.
+fn can_leave(sorted: &[i64], count: usize, wanted: i128) -> bool {
+    can_add_up(sorted, count, wanted) && {
+        let changes: Vec<Vec<i128>> = sorted.iter().map(|amount| vec![1, i128::from(*amount)]).collect();
+        subsets::add_up(&changes, &[count as i128, wanted]).unwrap_or(true)
     }
 }
 
@@ -247,7 +257,7 @@ fn can_add_up(sorted: &[i64], count: usize, wanted: i128) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::can_add_up;
+    use super::{can_add_up, can_leave};
 
     /// By trying every subset.
     fn really_adds_up(amounts: &[i64], count: usize, wanted: i128) -> bool {
@@ -267,6 +277,7 @@ mod tests {
             amounts.sort_unstable();
             let truth = really_adds_up(&amounts, count, wanted);
             prop_assert!(!truth || can_add_up(&amounts, count, wanted));
+            prop_assert_eq!(can_leave(&amounts, count, wanted), truth);
             if count <= 1 || count + 1 >= amounts.len() {
                 prop_assert_eq!(can_add_up(&amounts, count, wanted), truth);
             }
