@@ -1,19 +1,35 @@
 //! Which checks a run's lost writes are counted by, and how many that makes.
 //!
-//! Owns the choice between checks that count the same losses; how each counts is its own matter.
+//! Owns the choice between checks; how each counts is its own matter. No two of them judge the same load, so that no write is
+//! counted twice.
 
-use check::ledger;
+use check::{conditions, last_writes, ledger, tpcb};
 
 pub use crate::lost_writes::LostWrites;
 use crate::run::CheckResult;
 
-/// The checks that a run's lost writes are counted by: the ledger where there is one, because it knows each write by
-/// name; otherwise those that count. Never both, or a write would be counted twice.
+/// The checks that know each lost write by itself.
+const KNOWING_EACH: [&str; 2] = [ledger::NAME, last_writes::NAME];
+/// Those that count them by what is missing in a sum.
+const SUMMING: [&str; 2] = [tpcb::NAME, conditions::TPCC];
+
+/// Whether a check of this name counts lost writes also where it finds none. One that does not leaves nothing open.
+#[must_use]
+pub fn counts(name: &str) -> bool {
+    KNOWING_EACH.contains(&name) || SUMMING.contains(&name)
+}
+
+/// The checks that a run's lost writes are counted by: those that count, and any that found a loss. Beside a ledger, sums
+/// that cannot tell leave nothing open. Where none of a run's checks counts: those that say how many writes they judged.
 pub fn counting_lost_writes(checks: &[CheckResult]) -> impl Iterator<Item = &CheckResult> {
     let has_ledger = checks.iter().any(|check| check.name == ledger::NAME);
-    checks.iter().filter(
-        move |check| if has_ledger { check.name == ledger::NAME } else { check.acknowledged.is_some() },
-    )
+    let is_counted = |check: &CheckResult| counts(&check.name) || check.lost.is_some();
+    let has_counted = checks.iter().any(is_counted);
+    checks.iter().filter(move |check| match (has_ledger, has_counted) {
+        (true, _) => KNOWING_EACH.contains(&check.name.as_str()) || check.lost.is_some_and(|lost| lost > 0),
+        (false, true) => is_counted(check),
+        (false, false) => check.acknowledged.is_some(),
+    })
 }
 
 /// The run's lost writes; absent where none is known to be lost, but not everything could be told.
@@ -40,10 +56,15 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_counts_alone_where_there_is_one_and_the_sums_otherwise() {
+    fn all_that_was_found_lost_counts_and_beside_a_ledger_sums_that_cannot_tell_leave_nothing_open() {
         let (sums, ledger) = (check("tpcb-sums", Some(90), Some(7)), check("ledger", Some(10), Some(2)));
-        assert_eq!(lost_writes(&[sums.clone(), ledger.clone()]), Some(LostWrites::Exactly(2)));
+        assert_eq!(lost_writes(&[sums.clone(), ledger.clone()]), Some(LostWrites::Exactly(9)));
         assert_eq!(lost_writes(std::slice::from_ref(&sums)), Some(LostWrites::Exactly(7)));
+        let beside = |other: CheckResult| lost_writes(&[other, ledger.clone()]);
+        assert_eq!(beside(check("tpcb-sums", Some(90), None)), Some(LostWrites::Exactly(2)));
+        assert_eq!(beside(check("last-writes", Some(90), Some(3))), Some(LostWrites::Exactly(5)));
+        assert_eq!(beside(check("last-writes", Some(90), None)), Some(LostWrites::AtLeast(2)));
+        assert_eq!(beside(check("list-append", Some(90), Some(1))), Some(LostWrites::Exactly(3)));
         // A ledger that does not know is not answered for by sums.
         assert_eq!(
             lost_writes(&[check("ledger", Some(10), None), check("tpcb-sums", Some(90), Some(0))]),
@@ -52,9 +73,17 @@ mod tests {
         assert_eq!(lost_writes(&[check("tpcb-sums", Some(90), None)]), None);
         assert_eq!(lost_writes(&[check("other", None, None)]), None);
         assert_eq!(lost_writes(&[]), None);
-        let counting: Vec<_> =
-            counting_lost_writes(&[sums, ledger]).map(|check| check.acknowledged).collect();
-        assert_eq!(counting, [Some(10)]);
+    }
+
+    #[test]
+    fn writes_that_are_judged_and_not_counted_are_told_only_where_no_check_counts() {
+        let register = || check("register", Some(5), None);
+        let judged = |checks: &[CheckResult]| {
+            counting_lost_writes(checks).filter_map(|check| check.acknowledged).sum::<u64>()
+        };
+        let counted = [register(), check("last-writes", Some(90), Some(0))];
+        assert_eq!((judged(&counted), lost_writes(&counted)), (90, Some(LostWrites::Exactly(0))));
+        assert_eq!((judged(&[register()]), lost_writes(&[register()])), (5, None));
     }
 
     #[test]

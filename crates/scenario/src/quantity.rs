@@ -293,8 +293,8 @@ pub const QUANTITIES: &[QuantityEntry] = &[
         Quantity::LostWrites,
         Measured::OfRunLoadOrFault,
         COUNTING,
-        "acknowledged writes that are missing at the end: those of the ledger, or without a ledger those of all \
-         other workloads that count them",
+        "acknowledged writes that are missing at the end, of all loads whose check counts them or found a loss; \
+         beside a ledger, sums that cannot tell leave nothing open",
     ),
     of_writes(
         "invented_writes",

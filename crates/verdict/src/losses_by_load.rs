@@ -3,8 +3,7 @@
 //! Owns what can be told of one load where a check judges several together. What a run lost as a whole is `results`' to say.
 
 use check::{LostWrite, registry};
-use results::LoadResult;
-use scenario::quantity::{self, Needs, Quantity};
+use results::{LoadResult, losses};
 
 use crate::checks::Checked;
 
@@ -15,7 +14,7 @@ pub(crate) fn tell(checked: &[Checked], loads: &mut [LoadResult]) {
         let judges = |checked: &&Checked, workload: &str| {
             registry::find(&checked.result.name).is_some_and(|check| check.judges(workload))
         };
-        let counts = |checked: &&Checked| counts_losses(&checked.result.name);
+        let counts = |checked: &&Checked| losses::counts(&checked.result.name);
         let Some(checked) = checked.iter().filter(counts).find(|of| judges(of, &load.workload)) else {
             continue;
         };
@@ -25,12 +24,6 @@ pub(crate) fn tell(checked: &[Checked], loads: &mut [LoadResult]) {
             lost.and_then(|all| of_one(all, loads_judged).or_else(|| named(&load.name, all, &checked.lost)));
         load.invented_writes = invented.and_then(|all| of_one(all, loads_judged));
     }
-}
-
-/// Whether a check counts lost writes also where it finds none. One that does not leaves nothing open.
-pub(crate) fn counts_losses(check: &str) -> bool {
-    let entry = quantity::entry_of(Quantity::LostWrites);
-    entry.is_some_and(|entry| matches!(entry.needs, Needs::CheckedBy(checks) if checks.contains(&check)))
 }
 
 /// The part of one of so many loads: known where there is one, or nothing to share.
@@ -46,8 +39,11 @@ fn named(load: &str, all: u64, known: &[LostWrite]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use history::Verdict;
     use results::CheckResult;
+    use scenario::quantity::{self, Needs, Quantity};
 
     use super::*;
 
@@ -74,6 +70,14 @@ mod tests {
     fn told(checked: &[Checked], mut loads: Vec<LoadResult>) -> Vec<(Option<u64>, Option<u64>)> {
         tell(checked, &mut loads);
         loads.iter().map(|load| (load.lost_writes, load.invented_writes)).collect()
+    }
+
+    #[test]
+    fn what_a_scenario_may_expect_of_lost_writes_is_what_the_checks_count() {
+        let entry = quantity::entry_of(Quantity::LostWrites).expect("there");
+        let Needs::CheckedBy(checks) = entry.needs else { panic!("not by checks") };
+        let counting = registry::CHECKS.iter().map(|check| check.name).filter(|name| losses::counts(name));
+        assert_eq!(BTreeSet::from_iter(checks.iter().copied()), counting.collect());
     }
 
     #[test]

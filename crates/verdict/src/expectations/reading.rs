@@ -12,8 +12,6 @@ use results::{
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
-use crate::losses_by_load::counts_losses;
-
 /// Checks that find invented writes.
 const FINDING_INVENTED: [&str; 2] = [check::ledger::NAME, check::last_writes::NAME];
 /// Operations that show a share of one percent.
@@ -119,7 +117,6 @@ pub(super) fn readings(
             Within::Faults(numbers) => lost_to_faults(numbers, result),
             _ => {
                 let counting = losses::counting_lost_writes(&result.checks);
-                let counting = counting.filter(|check| check.lost.is_some() || counts_losses(&check.name));
                 of_run(sum(counting.map(|check| check.lost)))
             }
         },
