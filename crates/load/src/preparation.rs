@@ -18,6 +18,9 @@ const PREPARE_STATEMENT: Duration = Duration::from_secs(600);
 /// How long a leader is looked for, and lost connections are put up with, before the preparation is given up.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long one final read may take that is answered page by page.
+const LONGEST_FINAL_READ: Duration = Duration::from_secs(3600);
+
 /// MySQL's `ER_UNKNOWN_SYSTEM_VARIABLE`.
 const UNKNOWN_VARIABLE: &str = "1193";
 
@@ -100,10 +103,11 @@ pub fn leader(plan: &LoadPlan, on_thread: OnThread, within: Duration) -> Result<
     })
 }
 
-/// Reads the database's final state as the workload's checks need it, trying again for as long as `within`. Blocks.
+/// Reads the database's final state as the workload's checks need it. Attempts begin for as long as `within`, and each answer is
+/// waited for as long. A read whose pages come goes on for up to an hour. Blocks.
 ///
 /// # Errors
-/// When the plan cannot be carried out, or no read came through in the time.
+/// When the plan cannot be carried out, or no read came through.
 pub fn final_read(
     plan: &LoadPlan,
     clock: &Clock,
@@ -112,37 +116,45 @@ pub fn final_read(
 ) -> Result<Vec<Operation>, LoadError> {
     in_place(plan, on_thread, |plan| async move {
         let mut last_error = "no attempt ended".to_owned();
-        let read = async {
-            let mut leader = Leader::new(plan, within);
-            loop {
-                let invoked = Instant::now();
-                match leader.connect().await {
-                    Ok((mut session, node)) => match read_the_end(plan, &mut session).await {
-                        Ok(actions) => return operations(plan, clock, invoked, &node, actions),
-                        Err(error) => last_error = error.to_string(),
-                    },
-                    Err(failure) => last_error = failure.why,
-                }
-                if leader.connector.failure().is_some() {
-                    // Another read may have a better one.
-                    leader = Leader::new(plan, within);
-                }
-                leader.pause().await;
+        let mut leader = Leader::new(plan, within);
+        let begun = Instant::now();
+        while let Some(left) = within.checked_sub(begun.elapsed()) {
+            let invoked = Instant::now();
+            match reactor::timeout(left, leader.connect()).await {
+                Ok(Ok((mut session, node))) => match read_the_end(plan, &mut session).await {
+                    Ok(actions) => return Ok(operations(plan, clock, invoked, &node, actions)),
+                    Err(error) => last_error = error.to_string(),
+                },
+                Ok(Err(failure)) => last_error = failure.why,
+                Err(_) => break,
             }
-        };
-        match reactor::timeout(within, read).await {
-            Ok(operations) => Ok(operations),
-            Err(_) => Err(gave_up(plan, "the final read", last_error)),
+            if leader.connector.failure().is_some() {
+                // Another read may have a better one.
+                leader = Leader::new(plan, within);
+            }
+            leader.pause().await;
         }
+        Err(gave_up(plan, "the final read", last_error))
     })
 }
 
 /// What the workload reads in the end, from a node that has caught up.
 async fn read_the_end(plan: &LoadPlan, session: &mut Session) -> Result<Vec<Action>, SessionError> {
-    if plan.protocol.catches_up_before_final_read() {
-        catch_up(session).await?;
-    }
-    plan.workload.final_read(session).await
+    let read = async {
+        if plan.protocol.catches_up_before_final_read() {
+            catch_up(session).await?;
+        }
+        plan.workload.final_read(session).await
+    };
+    let too_long = |_| {
+        Err(SessionError {
+            class: ErrorClass::Timeout,
+            definite: true,
+            message: format!("not all was read within {} s", LONGEST_FINAL_READ.as_secs()),
+            code: None,
+        })
+    };
+    reactor::timeout(LONGEST_FINAL_READ, read).await.unwrap_or_else(too_long)
 }
 
 /// Has a node of Galera answer only once it has carried out all that its group had certified: a node acknowledges

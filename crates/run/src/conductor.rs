@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use faults::Lie;
 use faults::{Action, PlannedFault, PlannedPhase, timeline};
-use history::{EventKind, EventSink, FaultId, Operation, Outcome, PhaseFacts};
-use load::{Clock, FINAL_READ_PATIENCE, Leadership, LoadCpu, LoadHandle, PATIENCE_AFTER_A_MISS};
+use history::{EventKind, EventSink, FaultId, Operation, PhaseFacts};
+use load::{Clock, FINAL_READ_PATIENCE, LoadCpu, LoadHandle, PATIENCE_AFTER_A_MISS};
 use results::EndedEarly;
 use scenario::{Fault, Scenario};
 use verdict::Shown;
@@ -18,7 +18,7 @@ use crate::chronicle::Chronicle;
 use crate::collector::{Collector, CollectorError, append_to_history};
 use crate::directory::RunDirectory;
 use crate::lab_shown::lab_shown;
-use crate::leaders_at_the_end::{PAUSES, lead_at_once, may_lead};
+use crate::leaders_at_the_end::read_between_looks;
 use crate::prepared::Prepared;
 use crate::target::{Beginning, Found, PlaceError, TargetError, Underway};
 
@@ -93,13 +93,8 @@ impl Conductor<'_> {
         let faults = underway.settle(interrupted.is_some());
         let recorded = collector.finish()?;
         if interrupted.is_none() {
-            let mut seen = lead_at_once(|| underway.leadership(), PAUSES);
-            let mut read = self.read_the_end();
-            // A node that was silent before and follows now has what the leader has.
-            if !seen.is_in_doubt() {
-                seen = may_lead(|| underway.leadership(), PAUSES);
-            }
-            self.tell_leaders(seen, &mut read);
+            let (read, event) = read_between_looks(|| underway.leadership(), || self.read_the_end());
+            event.into_iter().for_each(|event| self.chronicle.say(event));
             append_to_history(self.directory, &read)?;
         }
         let Found { watched, links, memory_bytes_max, volumes, recoveries } = underway.finish();
@@ -234,28 +229,6 @@ impl Conductor<'_> {
         (used, ended_early)
     }
 
-    /// Says who led or may have led while the final state was read, where several did: it was read at one of them.
-    fn tell_leaders(&self, seen: Leadership, read: &mut [Operation]) {
-        if !seen.is_in_doubt() {
-            return;
-        }
-        let nodes: Vec<String> = seen.leaders.into_iter().collect();
-        let silent: Vec<String> = seen.silent.into_iter().collect();
-        let told = if silent.is_empty() {
-            format!("{} led at once, and it was read at one of them", nodes.join(" and "))
-        } else {
-            format!("{} did not say whether it leads, and may have what was not read", silent.join(" and "))
-        };
-        for operation in read {
-            if let history::Action::FinalRead { why, .. } = &mut operation.action
-                && operation.outcome == Outcome::Ok
-            {
-                why.clone_from(&told);
-            }
-        }
-        self.chronicle.say(EventKind::LeadersAtTheEnd { nodes, silent });
-    }
-
     fn read_the_end(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
         if self.prepared.planted.contains(&Lie::NoFinalRead) {
@@ -380,8 +353,8 @@ mod tests {
             Vec::new()
         }
 
-        fn leadership(&self) -> Leadership {
-            Leadership::default()
+        fn leadership(&self) -> load::Leadership {
+            load::Leadership::default()
         }
 
         fn finish(self: Box<Self>) -> Found {

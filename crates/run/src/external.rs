@@ -36,7 +36,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the leader is looked for before the run.
 const LEADER_PATIENCE: Duration = Duration::from_secs(10);
 /// How long one node is asked whether it leads.
-const ROLE_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const ROLE_PATIENCE: Duration = Duration::from_secs(2);
 /// Where the password is found, as with PostgreSQL's own programs.
 const PASSWORD_VARIABLE: &str = "PGPASSWORD";
 

@@ -1,23 +1,55 @@
-//! Which nodes may lead while the final state is read.
+//! Which nodes may lead while the final state is read, and what is said of it where several do.
 //!
 //! Owns how often the nodes are asked before an answer, or that there is none, is believed. Who can ask them is the target.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use history::{Action, EventKind, Operation, Outcome};
 use load::Leadership;
+
+/// Reads the final state between two looks at who leads. Where several lead or may, it was read at one of them: its records say so,
+/// and so does the event that is given back.
+pub(crate) fn read_between_looks(
+    mut look: impl FnMut() -> Leadership,
+    read: impl FnOnce() -> Vec<Operation>,
+) -> (Vec<Operation>, Option<EventKind>) {
+    let mut seen = lead_at_once(&mut look, PAUSES);
+    let mut read = read();
+    // A node that was silent before and follows now has what the leader has.
+    if !seen.is_in_doubt() {
+        seen = may_lead(look, PAUSES);
+    }
+    if !seen.is_in_doubt() {
+        return (read, None);
+    }
+    let nodes: Vec<String> = seen.leaders.into_iter().collect();
+    let silent: Vec<String> = seen.silent.into_iter().collect();
+    let told = if silent.is_empty() {
+        format!("{} led at once, and it was read at one of them", nodes.join(" and "))
+    } else {
+        format!("{} did not say whether it leads, and may have what was not read", silent.join(" and "))
+    };
+    for operation in &mut read {
+        if let Action::FinalRead { why, .. } = &mut operation.action
+            && operation.outcome == Outcome::Ok
+        {
+            why.clone_from(&told);
+        }
+    }
+    (read, Some(EventKind::LeadersAtTheEnd { nodes, silent }))
+}
 
 /// How long is waited between two looks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pauses {
+struct Pauses {
     /// Where several nodes lead.
-    pub(crate) of_leaders: Duration,
+    of_leaders: Duration,
     /// Where a node is silent.
-    pub(crate) of_silence: Duration,
+    of_silence: Duration,
 }
 
-pub(crate) const PAUSES: Pauses =
-    Pauses { of_leaders: Duration::from_millis(200), of_silence: Duration::from_secs(1) };
+const PAUSES: Pauses = Pauses { of_leaders: Duration::from_millis(200), of_silence: Duration::from_secs(1) };
 
 /// Looks until it is believed that several nodes lead: the lead may pass on during one.
 const LOOKS_AT_LEADERS: usize = 2;
@@ -26,7 +58,7 @@ const LOOKS_AT_LEADERS: usize = 2;
 const LOOKS_AT_THE_SILENT: usize = 8;
 
 /// The nodes that may lead, where there are several: each led or was silent at every look. Nothing else.
-pub(crate) fn may_lead(mut look: impl FnMut() -> Leadership, pauses: Pauses) -> Leadership {
+fn may_lead(mut look: impl FnMut() -> Leadership, pauses: Pauses) -> Leadership {
     let mut seen = look();
     for looks in 1.. {
         if !seen.is_in_doubt() {
@@ -46,7 +78,7 @@ pub(crate) fn may_lead(mut look: impl FnMut() -> Leadership, pauses: Pauses) -> 
 }
 
 /// The nodes that lead, where several say so. Nodes that are silent are not waited for.
-pub(crate) fn lead_at_once(mut look: impl FnMut() -> Leadership, pauses: Pauses) -> Leadership {
+fn lead_at_once(mut look: impl FnMut() -> Leadership, pauses: Pauses) -> Leadership {
     may_lead(|| Leadership { leaders: look().leaders, silent: BTreeSet::new() }, pauses)
 }
 

@@ -11,13 +11,17 @@ use std::time::{Duration, Instant};
 
 use history::WARM_UP;
 use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts};
-use load::{Batch, Clock, FINAL_READ_PATIENCE, LoadPlan, MissingClients, OpenLoop, here};
+use load::{
+    Batch, Clock, FINAL_READ_PATIENCE, Leadership, LoadPlan, MissingClients, OpenLoop, Refusals, here,
+};
 use measure::{Histogram, Timeline};
 use results::{EndedEarly, RunResult, WarningResult};
 use verdict::LoadAlone;
 
 use crate::collector::{CollectorError, Files, append_to_history, recording};
 use crate::directory::{DirectoryError, RunDirectory};
+use crate::external::ROLE_PATIENCE;
+use crate::leaders_at_the_end::read_between_looks;
 use crate::preparation::facts_of_load;
 
 /// How often an interruption is looked for while nothing else happens.
@@ -208,9 +212,26 @@ fn let_clients_connect(
 }
 
 fn read_the_end(plan: &LoadPlan, clock: &Clock, directory: &RunDirectory) -> Result<(), StandaloneError> {
-    let read = load::recorded_final_read(plan, clock, Ok(here()), FINAL_READ_PATIENCE);
-    append_to_history(directory, &read.operations)?;
-    read.missed.map_or(Ok(()), |event| write_event(directory, &event))
+    let mut missed = None;
+    let (operations, doubt) = read_between_looks(
+        || leadership(plan),
+        || {
+            let read = load::recorded_final_read(plan, clock, Ok(here()), FINAL_READ_PATIENCE);
+            missed = read.missed;
+            read.operations
+        },
+    );
+    append_to_history(directory, &operations)?;
+    missed.into_iter().chain(doubt).try_for_each(|event| write_event(directory, &event))
+}
+
+/// Who leads of several servers of which one should. Of MySQL's nobody knows whether each takes writes.
+fn leadership(plan: &LoadPlan) -> Leadership {
+    let has_one_leader = plan.protocol.has_readable_standbys() && !plan.spreads;
+    match has_one_leader && plan.endpoints.len() > 1 {
+        true => load::leadership(plan, ROLE_PATIENCE, Refusals::OfNodes),
+        false => Leadership::default(),
+    }
 }
 
 /// Takes batches until the load has ended; tells it to stop after its time. Whether it was interrupted.

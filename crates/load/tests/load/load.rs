@@ -324,6 +324,27 @@ fn what_cannot_be_done_is_told_and_nothing_hangs() {
 }
 
 #[test]
+fn a_final_read_whose_pages_come_takes_as_long_as_it_needs_and_one_whose_page_does_not_come_ends() {
+    let Some(programs) = server::programs() else { return };
+    let server = wait(Server::start(&programs, &[]));
+    let plan = plan("ledger", 1, &[("n1", &server)]);
+    let rows = |slow: &str, pause_s: f64, within_s: u64| {
+        // A page has 50,000 rows.
+        let view = format!(
+            "DROP VIEW IF EXISTS holdfast_ledger; CREATE VIEW holdfast_ledger AS \
+             SELECT value + CASE WHEN {slow} THEN length(pg_sleep({pause_s})::text) ELSE 0 END AS value \
+             FROM generate_series(0::bigint, 149999) value"
+        );
+        wait(async { server.client().await.batch(&view).await }).expect("a slow table");
+        let read = final_read(&plan, &Clock::new(), here(), Duration::from_secs(within_s));
+        read.map(|read| found(&read).len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(rows("value % 50000 = 7", 1.0, 2), Ok(150_000));
+    let error = rows("value = 70000", 30.0, 2).expect_err("its second page did not come");
+    assert!(error.contains("the final read"), "{error}");
+}
+
+#[test]
 fn a_load_that_panics_or_ends_with_an_error_leaves_what_was_in_flight_as_unknown() {
     let Some(programs) = server::programs() else { return };
     let server = wait(Server::start(&programs, &[]));

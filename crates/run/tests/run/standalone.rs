@@ -223,3 +223,24 @@ fn every_doubt_is_told_where_what_it_doubts_is_provoked() {
     is_doubted(&end, "were due but never sent", "allow more connections");
     is_doubted(&end, "too few to tell whether it was steady", "make the baseline longer");
 }
+
+#[test]
+fn two_primaries_among_the_servers_of_a_load_alone_leave_its_verdict_in_doubt() {
+    let Some(programs) = server::programs() else { return };
+    let start = || client::reactor::block_on(Server::start(&programs, &[])).expect("an event loop");
+    let (one, other) = (start(), start());
+    let out = tempfile::tempdir().expect("temporary folder");
+    let of = |servers: &[(&str, &Server)]| {
+        let endpoints = real_loads::plan("ledger", &BTreeMap::new(), 4, servers).endpoints;
+        let Standalone { plan, .. } = asked(&one, &out, Some(100.0), true);
+        LoadPlan { endpoints, ..plan }
+    };
+    // The other has the table as well: each takes writes.
+    load::prepare(&of(&[("n2", &other)]), load::here(), &|_| {}).expect("prepared");
+    let asked =
+        Standalone { plan: of(&[("n1", &one), ("n2", &other)]), ..asked(&one, &out, Some(100.0), true) };
+    let end = run_alone(&asked, &|| false, &|_| {}).expect("ran");
+    assert_ne!(end.result.verdict, history::Verdict::Pass, "{}", told(&end));
+    let events = fs::read_to_string(end.directory.join("events.jsonl")).expect("its events");
+    assert!(events.contains("leaders-at-the-end"), "{events}");
+}
