@@ -18,10 +18,11 @@ VERSION = 1
 # What an error says, by its SQLSTATE. Source: PostgreSQL documentation, "PostgreSQL Error Codes" (Appendix A), whose classes are
 # those of the SQL standard. "Definite" are the classes that a server raises before it writes its commit record: feature not
 # supported, cardinality, data, integrity, transaction state, rollback, syntax or access, check option, PL/pgSQL. Not
-# definite: 40003, which says itself that it does not know; 08 (connection), 53 (resources), 57 (operator intervention, whose
+# definite: 40003, which says itself that it does not know, and of ODBC (Appendix A) 25S01 and 25S02, "transaction state unknown" and "is still
+# active"; 08 (connection), 53 (resources), 57 (operator intervention, whose
 # cancel may strike behind the commit record), 58 and XX (system).
 DEFINITE_CLASSES = {"0A", "21", "22", "23", "25", "40", "42", "44", "P0"}
-INDEFINITE_STATES = {"40003"}
+INDEFINITE_STATES = {"40003", "25S01", "25S02"}
 SERIALIZATION_STATES = {"40001", "40P01"}
 READ_ONLY_STATES = {"25006"}
 CONNECTION_STATES = {"57P01", "57P02", "57P03", "57P04", "57P05", "53300"}
@@ -89,6 +90,9 @@ def code_of(error):
     if isinstance(first, dict):
         return first.get("C") or first.get(b"C")
     if isinstance(first, int) and not isinstance(error, OSError):
+        return first
+    # pyodbc's (its documentation, "Exceptions").
+    if isinstance(first, str) and len(error.args) > 1 and len(first) == 5 and first.isalnum() and first.upper() == first:
         return first
     return None
 

@@ -108,10 +108,12 @@ record Verdict(String kind, String code, boolean definite) {
     /*
      * By SQLSTATE. Source: ISO/IEC 9075-2, "Status codes"; PostgreSQL documentation, "PostgreSQL Error Codes" (Appendix A). These classes are
      * raised before a commit is recorded: feature not supported, cardinality, data, integrity, transaction state, rollback, syntax
-     * or access, check option, PL/pgSQL. Not definite: 40003, which says itself that it does not know; 08 (connection; 08007 is
+     * or access, check option, PL/pgSQL. Not definite: 40003, which says itself that it does not know, and of ODBC (Appendix A) 25S01
+     * and 25S02, "transaction state unknown" and "is still active"; 08 (connection; 08007 is
      * "transaction resolution unknown"), 53, 57, 58, HY, XX and all others.
      */
     private static final Set<String> DEFINITE = Set.of("0A", "21", "22", "23", "25", "40", "42", "44", "P0");
+    private static final Set<String> INDEFINITE = Set.of("40003", "25S01", "25S02");
     private static final Set<String> CONNECTION =
         Set.of("57P01", "57P02", "57P03", "57P04", "57P05", "53300");
     /*
@@ -131,7 +133,7 @@ record Verdict(String kind, String code, boolean definite) {
         if (isMysql && NUMBERS.containsKey(sql.getErrorCode())) {
             return new Verdict(NUMBERS.get(sql.getErrorCode()), String.valueOf(sql.getErrorCode()), true);
         }
-        boolean definite = state.length() == 5 && DEFINITE.contains(state.substring(0, 2)) && !state.equals("40003");
+        boolean definite = state.length() == 5 && DEFINITE.contains(state.substring(0, 2)) && !INDEFINITE.contains(state);
         return new Verdict(kind(sql, state), state.isEmpty() ? null : state, definite);
     }
 
@@ -149,7 +151,7 @@ record Verdict(String kind, String code, boolean definite) {
         if (state.equals("40001") || state.equals("40P01")) {
             return "serialization";
         }
-        if (error instanceof SQLTransactionRollbackException && !state.equals("40003")) {
+        if (error instanceof SQLTransactionRollbackException && !INDEFINITE.contains(state)) {
             return "serialization";
         }
         return state.equals("25006") ? "read-only" : "other";

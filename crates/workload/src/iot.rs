@@ -32,6 +32,7 @@ use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::parallel;
 use crate::random_text::{push_alphanumeric, push_alphanumeric_of};
+use crate::taken_key::where_taken;
 use crate::workload::{
     Attempt, CLIENT_ROUND, ClientState, Request, Statement, TableSetup, Workload, refused,
 };
@@ -234,7 +235,7 @@ impl Workload for Iot {
                 SqlValue::Text(&drawn.data),
                 SqlValue::Integer(drawn.write.cast_signed()),
             ];
-            let rows = attempt.run(WRITE, &values).await?;
+            let rows = attempt.run(WRITE, &values).await.map_err(where_taken)?;
             if rows.affected() == 1 {
                 return Ok(());
             }

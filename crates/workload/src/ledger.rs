@@ -3,11 +3,12 @@
 //! Owns the numbering. What was acknowledged and what must be there at the end is the ledger check's to judge.
 
 use capabilities::workloads::{self, WorkloadFacts};
-use client::key_value::{Operation, REFUSED, Value};
+use client::key_value::{Operation, Value};
 use client::{Dialect, KeyValueSession, Rows, Session, SessionError, SessionFuture, SqlValue};
 use history::{Action, LEDGER_SEQUENCE_BITS as SEQUENCE_BITS};
 
 use crate::key_value::entries;
+use crate::taken_key::where_taken;
 use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// What the keys begin with under which a database of keys and values has the rows.
@@ -17,11 +18,6 @@ const PREFIX: &str = "ledger/";
 const PAGE_ROWS: usize = 50_000;
 /// Keys of one row each read at a time.
 const PAGE_KEYS: u32 = 10_000;
-
-/// The class of SQLSTATE of a constraint that was violated; the table has none but its key, which is the number.
-const INTEGRITY_CLASS: &str = "23";
-/// MySQL's `ER_DUP_ENTRY`.
-const DUPLICATE_ENTRY: &str = "1062";
 
 /// The largest client number whose rows still fit the table's signed 64-bit column.
 pub const LARGEST_CLIENT: u64 = (1 << (63 - SEQUENCE_BITS)) - 1;
@@ -124,15 +120,6 @@ impl Workload for Ledger {
     }
 }
 
-/// An insert that is refused because its number is there already. Nobody else has that number: then this insert has come
-/// through before, repeated by the database or by what lies between, and may well have happened.
-fn where_taken(error: SessionError) -> SessionError {
-    let is_taken =
-        |code: &str| code.starts_with(INTEGRITY_CLASS) || [DUPLICATE_ENTRY, REFUSED].contains(&code);
-    let is_definite = error.definite && !error.code.as_deref().is_some_and(is_taken);
-    SessionError { definite: is_definite, ..error }
-}
-
 /// The column's name, which is a word of the standard's own.
 fn value_column(dialect: Dialect) -> &'static str {
     if dialect == Dialect::Standard { "\"value\"" } else { "value" }
@@ -186,18 +173,6 @@ mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
-
-    #[test]
-    fn an_insert_whose_number_is_taken_has_come_through_before() {
-        let is_definite = |code: Option<&str>| {
-            let code = code.map(str::to_owned);
-            where_taken(SessionError { code, ..refused("no".to_owned()) }).definite
-        };
-        for taken in ["23505", "23000", "1062", REFUSED] {
-            assert!(!is_definite(Some(taken)), "{taken}");
-        }
-        assert!(is_definite(None) && is_definite(Some("40001")) && is_definite(Some("1213")));
-    }
 
     #[test]
     fn no_two_clients_ever_draw_the_same_number() {

@@ -21,6 +21,7 @@ pub mod rawio;
 pub mod register;
 pub mod script;
 mod script_error;
+mod taken_key;
 pub mod tpcb;
 pub mod tpcc;
 pub mod workload;

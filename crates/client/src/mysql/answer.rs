@@ -222,7 +222,7 @@ pub(super) fn column(packet: &[u8]) -> Option<(ColumnType, ColumnFlags)> {
     Some((kind, ColumnFlags::from_bits_truncate(u16::from_le_bytes([low, high]))))
 }
 
-fn ok_packet<Kind: OkPacketKind>(packet: &[u8]) -> io::Result<OkPacket<'_>> {
+pub(super) fn ok_packet<Kind: OkPacketKind>(packet: &[u8]) -> io::Result<OkPacket<'_>> {
     let mut rest = ParseBuf(packet);
     rest.parse::<OkPacketDeserializer<'_, Kind>>(CAPABILITIES).map(OkPacketDeserializer::into_inner)
 }

@@ -8,13 +8,15 @@ use std::io;
 
 use bytes::{BufMut as _, BytesMut};
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin as _, Context, Response};
-use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
+use mysql_common::constants::{CapabilityFlags, MariadbCapabilities, StatusFlags};
 use mysql_common::io::ParseBuf;
-use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::packets::{
+    AuthPlugin, AuthSwitchRequest, CommonOkPacket, HandshakePacket, HandshakeResponse,
+};
 use mysql_common::proto::MySerialize as _;
 
 use super::Settings;
-use super::answer::{CAPABILITIES, Refusal, cut_off, is_ok, is_refusal, refusal};
+use super::answer::{CAPABILITIES, Refusal, cut_off, is_ok, is_refusal, ok_packet, refusal};
 use super::packets::{Packet, next_packet, write_packet};
 use crate::wire::{Wire, invalid};
 
@@ -74,9 +76,16 @@ struct Exchange<'p> {
     scramble: Vec<u8>,
 }
 
-/// Speaks the connection phase on a fresh connection. Whether the server leaves out columns that the client has: MariaDB does
-/// from 10.6 on (MariaDB documentation, "Metadata skip").
-pub(super) async fn log_in(wire: &mut Wire, peer: &str, settings: &Settings) -> Result<bool, LoginError> {
+/// What the server does with the session.
+pub(super) struct LoggedIn {
+    /// Whether it leaves out columns that the client has: MariaDB does from 10.6 on (MariaDB documentation, "Metadata skip").
+    pub(super) omits_columns: bool,
+    /// Whether it commits each statement by itself (`autocommit`).
+    pub(super) commits_each: bool,
+}
+
+/// Speaks the connection phase on a fresh connection.
+pub(super) async fn log_in(wire: &mut Wire, peer: &str, settings: &Settings) -> Result<LoggedIn, LoginError> {
     let password = settings.password.as_ref().and_then(|password| password.at(peer)).unwrap_or_default();
     let Packet { place, .. } = read(wire).await?;
     if is_refusal(wire.at(&place)) {
@@ -118,7 +127,9 @@ pub(super) async fn log_in(wire: &mut Wire, peer: &str, settings: &Settings) -> 
         let Packet { number, place } = read(wire).await?;
         let packet = wire.at(&place);
         if is_ok(packet) {
-            return Ok(omits_columns);
+            let flags = ok_packet::<CommonOkPacket>(packet)?.status_flags();
+            let commits_each = flags.contains(StatusFlags::SERVER_STATUS_AUTOCOMMIT);
+            return Ok(LoggedIn { omits_columns, commits_each });
         }
         if let Some(answer) = exchange.step(packet)? {
             send(wire, number.wrapping_add(1), &answer).await?;

@@ -24,7 +24,7 @@ use history::ErrorClass;
 pub use self::answer::read_any;
 use self::answer::{Answer, Columns, Refusal};
 pub use self::discover::MysqlConnector;
-use self::login::LoginError;
+use self::login::{LoggedIn, LoginError};
 use self::packets::{QUERY, QUIT, next_packet, write_text};
 use self::statement::{Source, kind_of};
 use crate::frames::failure;
@@ -87,13 +87,13 @@ impl MysqlClient {
         connected_within(settings.connect_timeout, &address, Self::open(address, settings)).await
     }
 
-    /// Connects, however long it takes.
+    /// Connects, however long it takes. A session whose statements would commit nothing by themselves is told to commit each.
     async fn open(address: SocketAddr, settings: &Settings) -> Result<Self, SessionError> {
         let peer = address.to_string();
         let broken =
             |failed: io::Error| failure(ErrorClass::Connection, true, format!("{address}: {failed}"));
         let mut wire = Wire::connect_tcp(address, settings.timeout).await.map_err(broken)?;
-        let omits_columns =
+        let LoggedIn { omits_columns, commits_each } =
             login::log_in(&mut wire, &peer, settings).await.map_err(|failed| match failed {
                 LoginError::Line(failed) => broken(failed),
                 LoginError::Refused(refusal) => refused(&peer, refusal, true),
@@ -101,14 +101,18 @@ impl MysqlClient {
                     failure(ErrorClass::Other, true, format!("{peer}: {why}"))
                 }
             })?;
-        Ok(Self {
+        let mut client = Self {
             line: Line::new(wire, peer, settings.timeout),
             status: TransactionStatus::Idle,
             statements: Vec::new(),
             omits_columns,
             asked: OpenRequest { executed: None, may_commit: false, moment: Instant::now(), sent: true },
             answer: Answer::default(),
-        })
+        };
+        if !commits_each {
+            client.query("SET autocommit = 1").await?;
+        }
+        Ok(client)
     }
 
     /// Runs one or several statements as text.

@@ -85,6 +85,23 @@ fn values_travel_both_ways_and_bulk_loads_arrive() {
 }
 
 #[test]
+fn a_server_that_commits_nothing_by_itself_is_told_to() {
+    wait(async {
+        let Some(server) = Server::here("a_server_that_commits_nothing_by_itself_is_told_to", &[]).await
+        else {
+            return;
+        };
+        let mut admin = server.client().await;
+        admin.batch("CREATE TABLE t (a bigint)").await.expect("table");
+        admin.batch("SET GLOBAL autocommit = 0").await.expect("set");
+        let mut client = server.client().await;
+        client.batch("INSERT INTO t VALUES (1)").await.expect("inserted");
+        assert!(!client.in_transaction());
+        assert_eq!(admin.batch("SELECT a FROM t").await.expect("read").len(), 1);
+    });
+}
+
+#[test]
 fn every_failure_says_whether_the_transaction_may_have_happened() {
     wait(async {
         let test = "every_failure_says_whether_the_transaction_may_have_happened";

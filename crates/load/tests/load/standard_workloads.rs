@@ -321,6 +321,13 @@ fn tpcc_does_without_what_only_postgresql_has() {
     bench.sql("DELETE FROM orders WHERE o_d_id = 8");
     let found = tpcc::violated(&tpcc::looked(&bench.read()).0);
     assert!([2, 4, 5, 6, 7, 11].iter().all(|number| found.contains(number)), "{found:?}");
+    // Items that were loaded and are gone are no order that asks for one which was never there.
+    bench.sql("DELETE FROM item");
+    let is_order = |operation: &&Operation| matches!(&operation.action, Action::Transaction { name, .. } if name == "NEW-ORDER");
+    let done = real_loads::run_until(&bench.plan, 60, &["PAYMENT"]);
+    let ended: Vec<Outcome> =
+        done.operations.iter().filter(is_order).map(|operation| operation.outcome).collect();
+    assert!(!ended.is_empty() && ended.iter().all(|outcome| *outcome != Outcome::Ok), "{ended:?}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub(super) use self::statements::statements;
 use self::statements::{Place, run};
 use self::steps::{Change, OrderLine, Steps, Stock};
 use self::values::{decimal, exactly, integer, number};
+use super::random::ITEMS;
 use super::terminal::{Input, Line, Wanted};
 use crate::workload::{Attempt, refused};
 
@@ -60,7 +61,7 @@ async fn carry_out<S: Steps>(input: &Input, attempt: &mut Attempt<'_>) -> Result
     Ok(false)
 }
 
-/// True when the order stands, false when it asks for an item that is not there.
+/// True when the order stands, false when it asks for an item that was never there (TPC-C 5.11, 2.4.1.4).
 async fn new_order<S: Steps>(
     attempt: &mut Attempt<'_>,
     [warehouse, district, customer]: [u32; 3],
@@ -76,8 +77,11 @@ async fn new_order<S: Steps>(
     run(attempt, Place::InsertNewOrder, &[order, d, w]).await?;
     let items: Vec<u32> = lines.iter().map(|line| line.item).collect();
     let prices = S::prices(attempt, &items).await?;
-    if !items.iter().all(|item| prices.contains_key(item)) {
-        return Ok(false);
+    let missing: Vec<u32> = items.iter().copied().filter(|item| !prices.contains_key(item)).collect();
+    match missing.iter().find(|item| (1..=ITEMS).contains(*item)) {
+        Some(lost) => return Err(refused(format!("item {lost} is not there, although it was loaded"))),
+        None if !missing.is_empty() => return Ok(false),
+        None => {}
     }
     let stock = change_stock::<S>(attempt, warehouse, district, lines).await?;
     let written: Vec<OrderLine<'_>> = (1..)

@@ -30,6 +30,7 @@ use crate::keyed_cells::{KeyedCells, RowsToLoad};
 use crate::loading::Loading;
 use crate::options::ConfigurationError;
 use crate::random_text::push_alphanumeric;
+use crate::taken_key::where_taken;
 use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
 /// Rows loaded by one session.
@@ -238,8 +239,9 @@ impl Workload for Ycsb {
             } else {
                 Statements::update(&drawn.fields, of)
             };
-            let result = attempt.run(statement, &values).await;
+            let mut result = attempt.run(statement, &values).await;
             if request.kind == INSERT {
+                result = result.map_err(where_taken);
                 self.inserted(drawn.number, result.as_ref().err());
             }
             // It has been carried out: whatever is wrong with the count, nothing definite can be said of it.
