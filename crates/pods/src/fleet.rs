@@ -377,7 +377,8 @@ mod tests {
     #[test]
     fn a_refusal_is_told_without_the_objects_that_were_refused() {
         let (made, refused) = ("job.batch/holdfast-00000000 created\n", "error: services is forbidden\n");
-        let output = Output { exit: 1, text: format!("{made}{refused}"), answer_bytes: made.len() };
+        let output =
+            Output { exit: 1, text: format!("{made}{refused}"), answer_bytes: made.len(), is_cut: false };
         let command = made_and_removed().strike[0].to_string();
         let doubt = Doubt::StrikeFailed(Claim { command, output: Some(output), silence: String::new() });
         let expected = "the command that makes them ended with 1: error: services is forbidden";

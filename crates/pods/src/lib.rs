@@ -21,6 +21,6 @@ pub use fleet::{Fleet, FleetError, FleetPlan, fleet_plan, planned_fleet};
 pub use kubernetes::Grant;
 pub use leave::{Leave, NeededVerb, leave};
 pub use manifests::{Manifests, Wanted, manifests};
-pub use on_paper::{CONTEXT, NODE, node_on_paper, values_on_paper};
+pub use on_paper::{CONTEXT, NODE, POD, node_on_paper, values_on_paper};
 pub use pods::{NodeError, Pods, PodsOf};
 pub use sightings::{Seen, Watching};

@@ -7,6 +7,8 @@ use scenario::{Cluster, Member};
 
 /// The parameter of command files that is the pod's node.
 pub const NODE: &str = "node";
+/// The parameter of a command file that gets the pod's name.
+pub const POD: &str = "pod";
 /// The parameter of command files that is the context.
 pub const CONTEXT: &str = "context";
 

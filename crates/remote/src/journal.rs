@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt as _, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -200,8 +200,20 @@ impl Journal {
         let mut line = serde_json::to_string(&record).map_err(|error| failed(error.into()))?;
         line.push('\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(line.as_bytes()).map_err(failed)?;
-        file.sync_data().map_err(failed)
+        let whole = file.metadata().map_err(failed)?.len();
+        // Where a record was cut short and could not be taken back, the next begins a line of its own all the same.
+        let mut last = [b'\n'];
+        if whole > 0 {
+            file.read_exact_at(&mut last, whole - 1).map_err(failed)?;
+        }
+        if last != [b'\n'] {
+            line.insert(0, '\n');
+        }
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        written.map_err(|error| {
+            let _ = file.set_len(whole);
+            failed(error)
+        })
     }
 }
 

@@ -91,6 +91,11 @@ pub fn judged(look: &Look, output: Output, before: Option<&Seen>) -> Sight {
             exit => format!("it ended with {exit}: {text}"),
         });
     }
+    if output.is_cut && (look.lacks.is_some() || look.changed) {
+        return Sight::NotMade(
+            "it wrote more than is kept, and what it must lack may be in the rest".to_owned(),
+        );
+    }
     let difference = if output.exit != look.exit {
         Some(Difference::Exit(look.exit))
     } else if let Some(has) = look.has.as_ref().filter(|has| !output.text.contains(has.as_str())) {
@@ -136,7 +141,7 @@ mod tests {
     }
 
     fn output(exit: u8, text: &str) -> Output {
-        Output { exit, text: text.to_owned(), answer_bytes: text.len() }
+        Output { exit, text: text.to_owned(), answer_bytes: text.len(), is_cut: false }
     }
 
     fn seen(what: Sight) -> Seen {
@@ -188,12 +193,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_missing_from_the_part_that_is_kept_may_be_in_the_rest() {
+        let cut = || Output { is_cut: true, ..output(0, "a long table") };
+        let lacks = Look { lacks: Some("rule".to_owned()), ..look() };
+        assert!(matches!(judged(&lacks, output(0, "a long table"), None), Sight::Expected(_)));
+        assert!(matches!(judged(&lacks, cut(), None), Sight::NotMade(_)));
+        let has = Look { has: Some("table".to_owned()), ..look() };
+        assert!(matches!(judged(&has, cut(), None), Sight::Expected(_)));
+    }
+
+    #[test]
     fn what_a_program_complains_of_is_no_change_of_what_it_shows() {
         let changed = Look { changed: true, ..look() };
         let complains = |shown: &str, complaint: &str| Output {
             exit: 0,
             text: format!("{shown}{complaint}"),
             answer_bytes: shown.len(),
+            is_cut: false,
         };
         let first = seen(judged(&changed, complains("uid-1", "E1125 09:00:00 metrics"), None));
         let again = judged(&changed, complains("uid-1", "E1125 09:00:01 metrics"), Some(&first));

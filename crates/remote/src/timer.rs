@@ -1,7 +1,8 @@
 //! The dead man's timer: a process on the machine itself that undoes a fault at a deadline, unless it is disarmed before.
 //!
 //! A fault may cut the connection by which it would be undone, and this program may die. Owns the three scripts (arm, fire,
-//! disarm) and what they say. Whoever comes first makes the folder `claimed` within the timer's own: the timer to undo, the
+//! disarm) and what they say. The undo has the environment of the login that armed it, also where a service of the system carries it
+//! out: its tools find their configuration there. Whoever comes first makes the folder `claimed` within the timer's own: the timer to undo, the
 //! disarming to take the folder away. The timer waits by the machine's uptime, which no fault of a clock moves.
 
 use std::fmt;
@@ -31,7 +32,7 @@ echo $$ > "$folder/pid"
 while [ -d "$folder" ] && [ ! -d "$folder/claimed" ]; do
   read -r now rest < /proc/uptime
   if [ "${now%.*}" -ge "$deadline" ] && mkdir "$folder/claimed" 2>/dev/null; then
-    sh "$folder/undo" > "$folder/output" 2>&1 < /dev/null
+    (. "$folder/environment"; sh "$folder/undo") > "$folder/output" 2>&1 < /dev/null
     echo $? > "$folder/fired.new"
     mv "$folder/fired.new" "$folder/fired"
     exit 0
@@ -134,7 +135,7 @@ impl Timer {
             "false"
         };
         format!(
-            "set -eu\numask 077\nmkdir -- {folder}\nprintf %s {undo} > {folder}/undo\nprintf %s {timer} > {folder}/timer\n\
+            "set -eu\numask 077\nmkdir -- {folder}\nexport -p > {folder}/environment\nprintf %s {undo} > {folder}/undo\nprintf %s {timer} > {folder}/timer\n\
              if {by_service}; then\n  systemd-run --quiet --collect --unit={unit} sh {folder}/timer {folder} {seconds}\n\
              else\n  setsid sh {folder}/timer {folder} {seconds} </dev/null >/dev/null 2>&1 &\nfi\n\
              i=0\nwhile [ ! -e {folder}/armed ]; do\n  i=$((i + 1))\n  [ $i -lt 300 ] || {{ rm -rf -- {folder}; echo late; \

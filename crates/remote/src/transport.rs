@@ -108,6 +108,9 @@ pub struct Output {
     /// How much of that is its output.
     #[serde(default)]
     pub answer_bytes: usize,
+    /// Whether it wrote more than is kept.
+    #[serde(default)]
+    pub is_cut: bool,
 }
 
 impl Output {
@@ -248,7 +251,7 @@ impl Transport for Reach {
         let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(script.as_bytes()));
         let ended = wait(&mut child, deadline).map_err(failed)?;
         let Some(code) = ended else { return Err(TransportError::TimedOut { host: host(), within }) };
-        let (out, err) = (read(&out), read(&err));
+        let ((out, out_is_cut), (err, err_is_cut)) = (read(&out), read(&err));
         if matches!(self, Reach::Ssh { .. }) && code == SSH_FAILED {
             return Err(TransportError::Unreachable { host: host(), words: err.trim().to_owned() });
         }
@@ -258,7 +261,7 @@ impl Transport for Reach {
             _ => {}
         }
         let (exit, answer_bytes) = (u8::try_from(code).unwrap_or(u8::MAX), out.len());
-        Ok(Output { exit, text: out + &err, answer_bytes })
+        Ok(Output { exit, text: out + &err, answer_bytes, is_cut: out_is_cut || err_is_cut })
     }
 }
 
@@ -296,13 +299,14 @@ fn reading(stream: Option<impl Read + Send + 'static>) -> io::Result<Receiver<Ve
     Ok(take)
 }
 
-/// What was written until now and shortly after.
-fn read(chunks: &Receiver<Vec<u8>>) -> String {
+/// What was written until now and shortly after, and whether there was more than is kept.
+fn read(chunks: &Receiver<Vec<u8>>) -> (String, bool) {
     let deadline = Instant::now() + DRAIN;
-    let mut bytes = Vec::new();
+    let (mut bytes, mut is_cut) = (Vec::new(), false);
     while let Ok(chunk) = chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         let room = MOST_OUTPUT_BYTES.saturating_sub(bytes.len());
         bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        is_cut |= chunk.len() > room;
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    (String::from_utf8_lossy(&bytes).into_owned(), is_cut)
 }

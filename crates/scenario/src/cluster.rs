@@ -64,10 +64,22 @@ pub(crate) fn decode(node: &Node, files: &EngineFiles, decoder: &mut Decoder) ->
         record.get(key).and_then(|node| decoder.text(node, what)).map(|text| text.value)
     };
     let (database, user) = (text("database", "the database's name"), text("user", "the user"));
-    let ssh_config = text("ssh-config", "the configuration of ssh");
+    let ssh_config = record.get("ssh-config").and_then(|node| decode_ssh_config(node, decoder));
     let engine = engine?;
     let login = login(engine, database, user, &record, decoder)?;
     Some(ClusterDocument { engine, members, kubernetes, may_break, agents, agent_lost, login, ssh_config })
+}
+
+/// The path of a configuration of ssh: whoever heals the cluster later may stand in another folder.
+fn decode_ssh_config(node: &Node, decoder: &mut Decoder) -> Option<String> {
+    let path = decoder.text(node, "the configuration of ssh")?;
+    if path.value.starts_with('/') {
+        return Some(path.value);
+    }
+    let (message, help) =
+        (format!("`{}` is not an absolute path", path.value), "write the whole path, from `/` on");
+    decoder.findings.add("ssh-config", path.at, message, "relative to no known folder", help);
+    None
 }
 
 /// A member and where its name stands.

@@ -64,6 +64,11 @@ pub fn check_commands(
             FileError::Rejected(rejection) => rejection,
             FileError::Unknown(name) => refused(unknown(&name)),
         })?;
+        if cluster.kubernetes.is_some()
+            && ![pods::POD, pods::NODE].iter().any(|name| has_parameter(&file, name))
+        {
+            return Err(refused(of_a_machine(&fault.command.name)));
+        }
         for number in fault.candidates(&cluster) {
             let Some(member) = cluster.members.get(number) else { continue };
             let known = pods::values_on_paper(&cluster, member);
@@ -82,6 +87,18 @@ fn unknown(name: &str) -> Refusal {
         message: format!("no command file `{name}` ships with holdfast"),
         label: "unknown".to_owned(),
         help: format!("{near}`holdfast list faults` names them; write ./{name}.yaml for a file of your own"),
+    }
+}
+
+/// A member that is a pod has no machine: the commands would run on the one that holdfast runs on, whoever is named.
+fn of_a_machine(name: &str) -> Refusal {
+    Refusal {
+        code: "command-of-a-machine",
+        message: format!("command file `{name}` is about a machine, and the members are pods"),
+        label: "takes neither `pod` nor `node`".to_owned(),
+        help: "use a file that does (`holdfast list faults`), or write one of your own with a parameter `node`: the node that \
+               the pod is on"
+            .to_owned(),
     }
 }
 
@@ -321,7 +338,18 @@ mod tests {
         let commands =
             commands_at(fault, &cluster.members[NodeId::FIRST], &known, NO_FAULT).expect("its commands");
         assert!(commands.strike[0].to_string().ends_with("cordon worker-1"), "{commands:?}");
-        let missing = checked_in(PODS, "{ command: systemd-kill, of: pg-0 }", Path::new("."));
-        assert!(missing.expect_err("refused").contains("systemd-kill needs `unit`"));
+        let missing = checked_in(PODS, "{ command: kubernetes-network-policy, of: pg-0 }", Path::new("."));
+        assert!(missing.expect_err("refused").contains("kubernetes-network-policy needs `manifest`"));
+    }
+
+    #[test]
+    fn a_command_file_of_machines_is_refused_where_the_members_are_pods() {
+        for fault in [
+            "{ command: systemd-stop, of: pg-0, with: { unit: docker.service } }",
+            "{ command: libvirt-power-off, of: leader, with: { domain: worker-1, address: 10.0.0.2 } }",
+        ] {
+            let refused = checked_in(PODS, fault, Path::new(".")).expect_err(fault);
+            assert!(refused.contains("is about a machine, and the members are pods"), "{refused}");
+        }
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use history::Verdict;
 use remote::heal::{Healing, Outcome, heal};
 use remote::receipt::Doubt;
-use remote::strike::{Patience, StrikeError, strike};
-use remote::timer::TimerEnd;
+use remote::strike::{Patience, StrikeError, strike, token};
+use remote::timer::{Timer, TimerEnd};
 use remote::transport::{Output, TransportError};
 use remote::{CommandFile, Filled, Journal, Reach, Receipt, Transport, journal};
 
@@ -209,6 +209,29 @@ fn a_timer_that_is_not_known_to_be_armed_is_taken_away_and_nothing_is_struck() {
     assert!(!timer_folders(folder.path())[0].exists(), "the timer would undo what was never done");
     drop(journal);
     assert_eq!((healed(folder.path()).faults.len(), healed(folder.path()).closed), (0, 1));
+}
+
+#[test]
+fn the_timer_undoes_with_the_environment_of_the_login_also_where_a_service_without_one_carries_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = folder.path().join("seen");
+    let script = format!("printf %s \"$HOLDFAST_TEST_CONFIGURATION\" > {}", seen.display());
+    let undo = [remote::command_file::Command {
+        run: ["sh", "-c", &script].map(str::to_owned).into(),
+        within: SHORT.gone * 10,
+    }];
+    let login = vec!["env".to_owned(), "HOLDFAST_TEST_CONFIGURATION=it's \"there\"".to_owned()];
+    let reach = Reach::Local { through: login };
+    let timer = Timer::new(&token().expect("randomness"), LATE);
+    timer.arm(&reach, &undo).expect("armed");
+    let script = format!("{}/timer", timer.folder);
+    let path = "PATH=/usr/bin:/bin";
+    let service =
+        std::process::Command::new("env").args(["-i", path, "sh", &script, &timer.folder, "0"]).status();
+    assert!(service.is_ok_and(|status| status.success()));
+    let end = timer.disarm(&reach, &undo).expect("an answer");
+    assert_eq!(end, TimerEnd::Fired { exit: 0, output: String::new() });
+    assert_eq!(fs::read_to_string(seen).expect("written"), "it's \"there\"");
 }
 
 #[test]

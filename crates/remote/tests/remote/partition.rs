@@ -191,7 +191,8 @@ fn netem_is_refused_where_the_kernel_has_none_and_stands_where_it_has() {
     let journal = Journal::open(folder.path()).expect("a journal");
     let before = one.run("tc qdisc show dev left");
     let netem = shipped("netem", &[("interface", "left"), ("delay", "50ms")]);
-    let short = Patience { stands: Duration::ZERO, ..PATIENCE };
+    let short = Patience { stands: Duration::from_secs(5), ..PATIENCE };
+    one.run("ping -q -c 60 -i 0.2 10.9.0.2 >/dev/null 2>&1 &");
     let standing = struck(netem, &one.reach(), &journal, short);
     let receipt = standing.undo(&one.reach(), &journal, PATIENCE);
     if receipt.strike[0].is_success() {

@@ -2,10 +2,12 @@
 //! that the files use. This shows that the commands fit together, not that a cluster does what its manual says.
 
 use history::Verdict;
-use remote::Receipt;
 use remote::receipt::Claim;
+use remote::strike::StrikeError;
+use remote::{Journal, Receipt};
 
-use crate::stand_ins::receipt;
+use crate::stand_ins::{machine, receipt};
+use crate::striking::{LATE, SHORT, shipped, tried};
 
 /// The pod pg-0 on the node worker-1, with a controller that makes it again at once, and Chaos Mesh. What is cut off is so if
 /// `@HOLDS@`, and what is deleted or killed ends if it does. The state is the pod's UID, what was made, how its container and its
@@ -46,6 +48,8 @@ case "$*" in
     [ "$made" = policy ] || refuse 'Error from server (NotFound): networkpolicies "isolate" not found' ;;
   'get --filename /etc/isolate.yaml --ignore-not-found --output name')
     [ "$made" != policy ] || echo networkpolicy.networking.k8s.io/isolate ;;
+  'get --filename /etc/with-a-namespace.yaml --ignore-not-found --output name') echo namespace/databases ;;
+  'delete --filename /etc/with-a-namespace.yaml --ignore-not-found --interactive=false') put all is gone now ;;
   'exec pg-0 --namespace default --container=db -- nc -z -w 2 10.0.0.2 5432')
     if @HOLDS@ && [ "$made" != nothing ]; then echo 'command terminated with exit code 1' >&2; exit 1; fi ;;
   'exec pg-0 --namespace default --container=db -- nc -z -w 2 kubernetes.default.svc 443') ;;
@@ -122,6 +126,26 @@ fn a_network_policy_that_nobody_enforces_is_no_partition() {
     let (ignored, stood) = of_pod("kubernetes-network-policy", &given, false, "ready");
     assert_eq!(stood, "old-uid policy running ready", "kubectl ended with 0 all the same");
     assert_ne!(ignored.verdict(), Verdict::Pass);
+}
+
+#[test]
+fn a_manifest_with_something_that_is_there_is_not_struck_and_nothing_of_it_is_deleted() {
+    let given = [
+        ("manifest", "/etc/with-a-namespace.yaml"),
+        ("pod", "pg-0"),
+        ("container", "db"),
+        ("address", "10.0.0.2"),
+        ("port", "5432"),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubectl = KUBECTL.replace("@HOLDS@", "true").replace("@FLAGS@", "--kubeconfig= --context=");
+    let reach = machine(folder.path(), &[("kubectl", &kubectl)], "old-uid nothing running ready");
+    let journal = Journal::open(folder.path()).expect("a journal");
+    let fault = shipped("kubernetes-network-policy", &given);
+    let error = tried(fault, &reach, &journal, (LATE, SHORT)).expect_err("the namespace is not ours");
+    assert!(matches!(error, StrikeError::NoBaseline { .. }), "{error}");
+    let state = std::fs::read_to_string(folder.path().join("unit")).expect("the state");
+    assert_eq!(state.trim(), "old-uid nothing running ready");
 }
 
 #[test]

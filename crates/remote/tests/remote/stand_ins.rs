@@ -106,11 +106,25 @@ case "$*" in
 esac
 "#;
 
+const TC: &str = r#"#!/bin/sh
+state=@FOLDER@/unit
+read -r word < "$state"
+case "$*" in
+  -V) echo 'tc utility, iproute2-6.1.0' ;;
+  'qdisc add dev eth0 root handle 6864: netem delay 50000us loss 0%') echo netem > "$state" ;;
+  'qdisc del dev eth0 root handle 6864:') echo plain > "$state" ;;
+  'qdisc show dev eth0' | '-s qdisc show dev eth0')
+    if [ "$word" = netem ]; then echo 'qdisc netem 6864: root refcnt 2 limit 1000 delay 50ms'; else echo 'qdisc noqueue 0: root refcnt 2'; fi
+    [ "$1" != -s ] || echo ' Sent @SENT@ pkt (dropped 0, overlimits 0 requeues 0)' ;;
+  *) echo "unknown command: $*"; exit 1 ;;
+esac
+"#;
+
 /// A guest that answers while it runs.
 const PING: &str = "#!/bin/sh\nread -r word < @FOLDER@/unit\n[ \"$word\" = running ]\n";
 
 /// A machine with stand-ins for these programs, and what they find at first.
-fn machine(folder: &Path, programs: &[(&str, &str)], state: &str) -> Reach {
+pub(crate) fn machine(folder: &Path, programs: &[(&str, &str)], state: &str) -> Reach {
     for (name, script) in programs {
         put_program(&folder.join(name), &script.replace("@FOLDER@", &folder.display().to_string()));
     }
@@ -177,6 +191,17 @@ fn a_virtual_machine_of_libvirt_loses_power_and_is_started_again() {
 #[test]
 fn a_virtual_machine_of_vsphere_loses_power_and_is_started_again() {
     loses_power_and_gets_it_back("vsphere-power-off", &[("vm", "/DC0/vm/db1")], ("govc", GOVC), "off");
+}
+
+#[test]
+fn a_delay_on_an_interface_that_carries_packets_is_shown_and_one_on_an_idle_interface_is_not() {
+    let of = |sent: &str| {
+        let given = [("interface", "eth0"), ("delay", "50ms")];
+        receipt("netem", &given, &[("tc", &TC.replace("@SENT@", sent))], "plain").0
+    };
+    let busy = of("4711 bytes 12");
+    assert_eq!((busy.verdict(), &busy.doubts[..]), (Verdict::Pass, &[][..]));
+    assert_ne!(of("0 bytes 0").verdict(), Verdict::Pass);
 }
 
 #[test]

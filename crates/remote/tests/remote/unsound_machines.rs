@@ -2,6 +2,7 @@
 //! known to be as it should passes nowhere, and nothing else is doubted.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -86,7 +87,7 @@ impl Transport for BootsSlowly {
         if script.contains("exec ") && script.contains("rm -f ") {
             std::thread::sleep(BOOTS.gone);
             self.is_undone.set(true);
-            return Ok(Output { exit: 0, text: String::new(), answer_bytes: 0 });
+            return Ok(Output { exit: 0, text: String::new(), answer_bytes: 0, is_cut: false });
         }
         let output = self.reach.run(script, within);
         if self.is_undone.get() && script.contains("test -e ") {
@@ -119,5 +120,18 @@ fn an_open_journal_is_read_from_its_own_file_wherever_its_path_leads() {
     fs::write(run.join("remote.jsonl"), "").expect("what somebody else put there");
     let read = journal.read().expect("readable");
     assert_eq!((read.entries.len(), read.damaged.len()), (1, 0));
+    assert_eq!(standing.undo(&here(), &journal, PATIENCE).verdict(), Verdict::Pass);
+}
+
+#[test]
+fn a_record_behind_one_that_a_full_disk_cut_short_is_read_as_a_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = Journal::open(folder.path()).expect("a journal");
+    let path = folder.path().join("remote.jsonl");
+    let mut file = fs::OpenOptions::new().append(true).open(path).expect("the journal's file");
+    file.write_all(b"{\"fault\":\"a1b2").expect("cut short");
+    let standing = struck(filled(&marker(folder.path(), &[])), &here(), &journal, PATIENCE);
+    let read = journal.read().expect("readable");
+    assert_eq!((read.entries.len(), read.damaged.len()), (1, 1), "{:?}", read.damaged);
     assert_eq!(standing.undo(&here(), &journal, PATIENCE).verdict(), Verdict::Pass);
 }

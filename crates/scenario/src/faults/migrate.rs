@@ -55,7 +55,7 @@ static MIGRATE: Fields = plain(
         optional(
             "to",
             PLACE,
-            "the destination host; by default the platform chooses the host with the fewest nodes",
+            "the destination host; by default the platform chooses as at a restart: no rule broken, then the fewest nodes",
         ),
         optional(
             "memory",
