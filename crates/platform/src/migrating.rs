@@ -20,7 +20,7 @@ use placement::{Left, Wanted};
 use storage::OpenError;
 
 use crate::datacentre::DatacentreError;
-use crate::migration::{Bounds, Next, Precopy, Round, Target, best_target};
+use crate::migration::{Bounds, Next, Precopy, Round};
 use crate::placing::{Placing, Reservation};
 use crate::platform::Platform;
 use crate::vm::{Holder, Vm, VmError};
@@ -255,10 +255,9 @@ impl Platform {
         let (data, tried) = (self.datacentre.data_of(vm), BTreeSet::new());
         let wanted = Wanted { vm, left: Left::Host, data, only: None, tried };
         let from = self.datacentre.vms[vm].host();
-        let others = placement::hosts_in_order(&cluster, &wanted).into_iter().filter(|host| *host != from);
-        let targets: Vec<Target> =
-            others.map(|host| Target { host, vms: cluster.others_on(host, vm).count() }).collect();
-        best_target(&targets).ok_or(NotMigrated::NoTarget { node })
+        let mut others =
+            placement::hosts_in_order(&cluster, &wanted).into_iter().filter(|host| *host != from);
+        others.next().ok_or(NotMigrated::NoTarget { node })
     }
 }
 

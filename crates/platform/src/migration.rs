@@ -7,8 +7,6 @@
 
 use std::time::Duration;
 
-use history::HostId;
-
 /// What a migration must keep to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
@@ -84,19 +82,6 @@ impl Precopy {
     }
 }
 
-/// A host that a VM might move to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) host: HostId,
-    /// VMs that run there.
-    pub(crate) vms: usize,
-}
-
-/// Where to: the host with the fewest VMs; of equals the first of those given, which are given best first.
-pub(crate) fn best_target(targets: &[Target]) -> Option<HostId> {
-    targets.iter().min_by_key(|target| target.vms).map(|target| target.host)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -141,17 +126,6 @@ mod tests {
             (bytes.as_slice(), end),
             (&[1_000_000_000, 100_000_000][..], Next::SwitchOver(10_000_000))
         );
-    }
-
-    #[test]
-    fn a_vm_moves_to_the_host_with_the_fewest_others_and_of_equals_to_the_first() {
-        let target = |(host, vms): (usize, usize)| Target { host: HostId::new(host), vms };
-        let best = |targets: &[(usize, usize)]| {
-            best_target(&targets.iter().copied().map(target).collect::<Vec<_>>()).map(HostId::index)
-        };
-        assert_eq!(best(&[(3, 1), (2, 0), (1, 0)]), Some(2));
-        assert_eq!(best(&[(3, 1), (2, 2)]), Some(3));
-        assert_eq!(best(&[]), None);
     }
 
     proptest! {

@@ -132,15 +132,17 @@ impl Round {
         }
         while !pending.is_empty() {
             let is_first = pending.len() == self.onlookers.len();
-            if let Err(why) = self.wait_for_all(is_led, is_first) {
-                seen.verdict = Verdict::Fail;
-                let left: Vec<String> =
-                    pending.iter().map(|onlooker| onlooker.vm.name().to_owned()).collect();
-                seen.evidence.insert(0, format!("{} not restarted: {why}", were(&left)));
-                break;
-            }
+            let leader = match self.wait_for_all(is_led, is_first) {
+                Ok(leader) => leader,
+                Err(why) => {
+                    seen.verdict = Verdict::Fail;
+                    let left: Vec<String> =
+                        pending.iter().map(|onlooker| onlooker.vm.name().to_owned()).collect();
+                    seen.evidence.insert(0, format!("{} not restarted: {why}", were(&left)));
+                    break;
+                }
+            };
             let numbers: Vec<NodeId> = pending.iter().map(|onlooker| onlooker.node).collect();
-            let leader = self.platform.leader_by_asking();
             let onlooker = pending.remove(next(self.action.order, &numbers, leader, is_first));
             let (ended, back) = self.one(onlooker, &mut first_ended);
             let as_wanted = ended.verdict.and(back.verdict);
@@ -187,8 +189,8 @@ impl Round {
         (ended, back)
     }
 
-    /// Waits until every node answers and, where one led at the start, one leads; before all but the first for the pause, too.
-    fn wait_for_all(&self, is_led: bool, is_first: bool) -> Result<(), String> {
+    /// Waits until every node answers and, where one led at the start, one leads: that one. Before all but the first for the pause, too.
+    fn wait_for_all(&self, is_led: bool, is_first: bool) -> Result<Option<NodeId>, String> {
         if !is_first {
             self.rest(self.action.pause)?;
         }
@@ -201,10 +203,10 @@ impl Round {
                 .map(|onlooker| onlooker.node.to_string())
                 .collect();
             let why = match silent.as_slice() {
-                [] if !is_led || self.platform.leader_by_asking().is_some() => {
-                    return Ok(());
-                }
-                [] => "no node leads".to_owned(),
+                [] => match self.platform.leader_by_asking() {
+                    None if is_led => "no node leads".to_owned(),
+                    leader => return Ok(leader),
+                },
                 silent => format!("no answer from {}", silent.join(", ")),
             };
             if began.elapsed() >= ANSWER_AFTER {
