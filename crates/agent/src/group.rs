@@ -2,7 +2,7 @@
 //!
 //! Owns reading and writing lines, and when an agent counts as lost. What is made of what they say is `relay`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use crate::words::{LONGEST_LINE_BYTES, News, Order, Refusal};
 const GREETING: Duration = Duration::from_secs(30);
 /// An agent that says nothing for so long is lost. It says that it lives ten times a second.
 const SILENCE: Duration = Duration::from_secs(15);
+/// How often it is looked whether somebody is.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A pause of our own that is no silence of theirs.
 const OWN_PAUSE: Duration = Duration::from_millis(500);
 /// Round trips that a comparison of clocks is made from.
@@ -93,7 +95,11 @@ pub(crate) struct Member {
 pub struct Group {
     pub(crate) members: Vec<Member>,
     events: Receiver<(usize, Event)>,
+    /// What has come and was not taken in yet.
+    waiting: VecDeque<(usize, Event)>,
     numbered: u64,
+    listened: Instant,
+    /// When it was looked whether each still lives.
     looked: Instant,
 }
 
@@ -126,7 +132,8 @@ impl Group {
                 GroupError::NotReady { agent, host, why: format!("no thread: {error}") }
             })?);
         }
-        let mut group = Group { members, events, numbered: 0, looked: Instant::now() };
+        let (waiting, now) = (VecDeque::new(), Instant::now());
+        let mut group = Group { members, events, waiting, numbered: 0, listened: now, looked: now };
         let deadline = Instant::now() + GREETING;
         while group.members.iter().any(|member| member.version.is_none() && member.lost.is_none())
             && Instant::now() < deadline
@@ -140,23 +147,35 @@ impl Group {
 
     /// Takes in the next of what agents say, or waits so long in vain.
     pub(crate) fn listen(&mut self, wait: Duration) -> Option<(usize, Said)> {
-        let event = self.events.recv_timeout(wait);
-        let pause = self.looked.elapsed().saturating_sub(wait);
-        self.looked = Instant::now();
+        let event = match self.waiting.pop_front() {
+            Some(event) => Ok(event),
+            None => self.events.recv_timeout(wait),
+        };
+        let pause = self.listened.elapsed().saturating_sub(wait);
+        self.listened = Instant::now();
         if pause > OWN_PAUSE {
             // We have stood still ourselves, and heard nobody.
             self.members.iter_mut().for_each(|member| member.heard += pause.min(member.heard.elapsed()));
         }
-        match event {
+        let said = match event {
             Ok((number, event)) => {
-                let said = self.members.get_mut(number)?.take(event)?;
-                Some((number, said))
+                self.members.get_mut(number).and_then(|member| Some((number, member.take(event)?)))
             }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                self.members.iter_mut().for_each(Member::look);
-                None
-            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        };
+        if self.looked.elapsed() > LOOK_EVERY {
+            self.look();
         }
+        said
+    }
+
+    /// Gives up who is silent, also while the others talk without a pause. Whose words wait to be taken in is not silent.
+    fn look(&mut self) {
+        self.looked = Instant::now();
+        self.waiting.extend(self.events.try_iter());
+        let talking: BTreeSet<usize> = self.waiting.iter().map(|(number, _)| *number).collect();
+        let silent = self.members.iter_mut().enumerate().filter(|(number, _)| !talking.contains(number));
+        silent.for_each(|(_, member)| member.look());
     }
 
     /// Tells one agent an order. One that cannot be told anything is found to be gone by what it no longer says.
@@ -340,4 +359,49 @@ fn listen(output: impl Read, say: impl Fn(Event) -> bool) {
 
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARACTERS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str, heard: Instant) -> Member {
+        Member {
+            name: name.to_owned(),
+            host: name.to_owned(),
+            input: None,
+            last_words: Box::new(String::new),
+            version: Some("1".to_owned()),
+            connected: 0,
+            refusal: None,
+            late: Duration::ZERO,
+            clock: Comparison::default(),
+            ended: None,
+            lost: None,
+            heard,
+            asked: BTreeMap::new(),
+            trips: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_silent_agent_is_lost_while_others_talk_without_a_pause_and_one_whose_words_wait_is_not() {
+        let Some(long_ago) = Instant::now().checked_sub(SILENCE * 2) else { return };
+        let (say, events) = channel();
+        let alive = || Event::News(0, Box::new(News::Alive { connected: 1, refusal: None }));
+        for number in [0, 0, 0, 1] {
+            say.send((number, alive())).expect("heard");
+        }
+        let now = Instant::now();
+        let members = vec![member("talks", now), member("waits", long_ago), member("mute", long_ago)];
+        let waiting = VecDeque::new();
+        let mut group = Group { members, events, waiting, numbered: 0, listened: now, looked: long_ago };
+        assert!(group.listen(Duration::ZERO).is_none());
+        let lost: Vec<bool> = group.members.iter().map(|member| member.lost.is_some()).collect();
+        assert_eq!(lost, [false, false, true]);
+        for _ in 0..3 {
+            assert!(group.listen(Duration::ZERO).is_none());
+        }
+        assert!(group.members[1].heard > long_ago, "its words were taken in");
+    }
 }
