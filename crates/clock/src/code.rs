@@ -39,33 +39,45 @@ holdfast_clock_gettime:
 1:  ret
 2:  jmp     [rip + .Lcode + {real_gettime}]
 
-    // From the timespec at rsi, the seconds (rax) and nanoseconds (rdx) that the clock shows. Keeps rsi and rdi.
+    // From the timespec at rsi, the seconds (rax) and nanoseconds (rdx) that the clock shows. Keeps rsi and rdi. A clock without a
+    // rate is the frequent one: an addition, and no division.
     .balign 16
 .Lshift:
-    imul    rcx, [rsi], 1000000000
-    add     rcx, [rsi + 8]
-3:  mov     r8d, [rip + .Lcode + {sequence}]
+    mov     r8d, [rip + .Lcode + {sequence}]
     test    r8d, 1
     jnz     4f
-    mov     rax, [rip + .Lcode + {rate}]
-    mov     r9, [rip + .Lcode + {reference}]
+    mov     rcx, [rip + .Lcode + {rate}]
+    test    rcx, rcx
+    jnz     5f
+    mov     rax, [rip + .Lcode + {offset_seconds}]
+    mov     rdx, [rip + .Lcode + {offset_rest}]
+    cmp     r8d, [rip + .Lcode + {sequence}]
+    jne     .Lshift
+    add     rax, [rsi]
+    add     rdx, [rsi + 8]
+    cmp     rdx, 1000000000
+    jb      3f
+    sub     rdx, 1000000000
+    inc     rax
+3:  ret
+4:  pause
+    jmp     .Lshift
+5:  mov     r9, [rip + .Lcode + {reference}]
     mov     r10, [rip + .Lcode + {offset}]
     cmp     r8d, [rip + .Lcode + {sequence}]
-    jne     3b
-    add     r10, rcx
-    test    rax, rax
-    jz      5f
-    sub     rcx, r9
-    imul    rcx
+    jne     .Lshift
+    imul    r11, [rsi], 1000000000
+    add     r11, [rsi + 8]
+    add     r10, r11
+    sub     r11, r9
+    mov     rax, rcx
+    imul    r11
     shrd    rax, rdx, 32
-    add     r10, rax
-5:  mov     rax, r10
+    add     rax, r10
     xor     edx, edx
     mov     ecx, 1000000000
     div     rcx
     ret
-4:  pause
-    jmp     3b
 
     // int gettimeofday(struct timeval *rdi, struct timezone *rsi)
     .balign 16
@@ -143,6 +155,8 @@ holdfast_clock_code_end:
     real_getrandom = const real(Real::Getrandom),
     sequence = const shift(SHIFT_PAGE.sequence),
     offset = const shift(SHIFT_PAGE.offset),
+    offset_seconds = const shift(SHIFT_PAGE.offset_seconds),
+    offset_rest = const shift(SHIFT_PAGE.offset_rest),
     reference = const shift(SHIFT_PAGE.reference),
     rate = const shift(SHIFT_PAGE.rate),
 );

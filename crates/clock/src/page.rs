@@ -48,9 +48,15 @@ pub(crate) struct ShiftPage {
     pub(crate) offset: usize,
     pub(crate) reference: usize,
     pub(crate) rate: usize,
+    /// The offset once more: whole seconds, rounded down, and the nanoseconds that are left.
+    pub(crate) offset_seconds: usize,
+    pub(crate) offset_rest: usize,
 }
 
-pub(crate) const SHIFT_PAGE: ShiftPage = ShiftPage { sequence: 0, offset: 8, reference: 16, rate: 24 };
+pub(crate) const SHIFT_PAGE: ShiftPage =
+    ShiftPage { sequence: 0, offset: 8, reference: 16, rate: 24, offset_seconds: 32, offset_rest: 40 };
+
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// The page of the shift, shared with every program that reads the clock.
 #[derive(Debug)]
@@ -90,6 +96,8 @@ impl SharedShift {
         self.field(SHIFT_PAGE.offset).store(shift.offset_ns, Ordering::SeqCst);
         self.field(SHIFT_PAGE.reference).store(shift.reference_ns, Ordering::SeqCst);
         self.field(SHIFT_PAGE.rate).store(shift.rate, Ordering::SeqCst);
+        self.field(SHIFT_PAGE.offset_seconds).store(shift.offset_ns.div_euclid(SECOND_NS), Ordering::SeqCst);
+        self.field(SHIFT_PAGE.offset_rest).store(shift.offset_ns.rem_euclid(SECOND_NS), Ordering::SeqCst);
         sequence.fetch_add(1, Ordering::SeqCst);
     }
 }

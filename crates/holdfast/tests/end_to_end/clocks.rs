@@ -4,7 +4,8 @@ use crate::contract;
 use crate::holdfast::{Desk, arguments};
 use crate::turns::beside_others;
 
-/// PostgreSQL writes down what time it is while its node's clock is ten days ahead, and is asked for that in the end.
+/// PostgreSQL writes down what time it is, and when its log was written last by the file's own stamp, while its node's clock is ten
+/// days ahead; it is asked for both in the end.
 const DATABASE_SEES: &str = "
 name: database-sees-the-clock
 site:
@@ -21,11 +22,15 @@ loads:
     options:
       setup: |
         DROP TABLE IF EXISTS seen;
-        CREATE TABLE seen (at timestamptz NOT NULL);
+        CREATE TABLE seen (at timestamptz NOT NULL, stamp timestamptz NOT NULL);
       scripts:
-        - { name: look, text: INSERT INTO seen VALUES (clock_timestamp()); }
+        - name: look
+          text: >-
+            INSERT INTO seen SELECT clock_timestamp(), modification
+            FROM pg_stat_file('pg_wal/' || pg_walfile_name(pg_current_wal_lsn()));
       conditions:
         the-jump-was-seen: SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM seen WHERE at > clock_timestamp() + interval '9 days')
+        a-file-bears-it: SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM seen WHERE stamp > clock_timestamp() + interval '9 days')
         it-is-over: SELECT 1 WHERE clock_timestamp() > (SELECT max(at) FROM seen)
 schedule:
   - { phase: baseline, for: 2s }
