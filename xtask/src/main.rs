@@ -90,7 +90,7 @@ enum Command {
         /// Only these cells: ENGINE, FAULT or ENGINE/FAULT
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
-        /// No run begins after so many minutes; the next campaign goes on where this one was
+        /// No cell is begun after so many minutes; the next campaign goes on where this one was
         #[arg(long)]
         minutes: Option<u64>,
     },

@@ -57,7 +57,8 @@ pub struct Run {
     /// Doubts about the measurement, such as a busy machine; none where a run was kept without them.
     #[serde(default)]
     pub warnings: Option<usize>,
-    /// From the start of the lab until the database accepted a write; none where a run was kept without it.
+    /// From the start of the lab until the database accepted a write; none where it began with a snapshot of another run's volumes, or
+    /// was kept without it.
     #[serde(default)]
     pub boot_s: Option<f64>,
     /// CPU time of everything, the lab included.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use ::atlas::{Cell, Run};
 use anyhow::{Context, ensure};
-use results::RunResult;
+use results::matrix::MatrixResult;
 
 use self::engines::{ENGINES, EngineSetting};
 use self::faults::{FAULTS, FaultSetting};
@@ -45,11 +45,11 @@ pub fn run(asked: &Options) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let may_begin =
         || asked.minutes.is_none_or(|minutes| began.elapsed() < Duration::from_secs(minutes * 60));
-    // Round by round: a campaign that is cut short has a little of each cell, not all of a few.
-    for round in 1..=asked.runs {
+    // Portion by portion: a campaign that is cut short has some of each cell, not all of a few.
+    for runs in portions(asked.runs) {
         for (engine, fault) in &cells {
             if may_begin() {
-                one_more(&holdfast, &folder, (engine, fault), round)?;
+                complete(&holdfast, &folder, (engine, fault), runs)?;
             }
         }
     }
@@ -77,8 +77,17 @@ fn chosen(only: &[String]) -> anyhow::Result<Vec<(&'static EngineSetting, &'stat
     Ok(all().filter(is_asked).collect())
 }
 
-/// Adds a run to a cell that has fewer than so many. A cell whose scenario has changed since begins anew.
-fn one_more(
+/// Runs of one cell that are made one after the other, in a lab that is kept.
+const PORTION: usize = 5;
+
+/// How many runs each cell is to have after each pass over all cells.
+fn portions(runs: usize) -> impl Iterator<Item = usize> {
+    let passes = runs.saturating_sub(1).div_ceil(PORTION);
+    (0..=passes).map(move |pass| runs.min(1 + pass * PORTION))
+}
+
+/// Adds runs to a cell that has fewer than so many. A cell whose scenario has changed since begins anew.
+fn complete(
     holdfast: &Path,
     folder: &Path,
     (engine, fault): (&EngineSetting, &FaultSetting),
@@ -91,17 +100,27 @@ fn one_more(
         Some(cell) if before == scenario => cell,
         _ => Cell::new(engine.name, fault.name),
     };
-    if cell.runs.len() >= runs {
+    let missing = runs.saturating_sub(cell.runs.len());
+    if missing == 0 {
         return Ok(());
     }
     write(&path, &scenario)?;
-    let seed = cell.runs.len() as u64 + 1;
-    let (_, result) = program::run_file(holdfast, &path, &["--seed", &seed.to_string()])?;
-    let result: RunResult = serde_json::from_value(result).context("result.json")?;
-    let run = Run::of(&result);
-    println!("{}/{}: run {seed}: {}", engine.name, fault.name, data::in_a_line(&run));
-    cell.runs.push(run);
-    data::save(folder, &cell)
+    let first_seed = (cell.runs.len() + 1).to_string();
+    let further = ["--seed", &first_seed, "--repeat", &missing.to_string()];
+    let (_, result) = program::run_file(holdfast, &path, &further)?;
+    let matrix: MatrixResult = serde_json::from_value(result).context("matrix.json")?;
+    for repetition in matrix.cells {
+        let why = repetition.failure.unwrap_or_else(|| "it was not begun".to_owned());
+        let result = repetition.result.with_context(|| format!("{}: {why}", path.display()))?;
+        let of_a_kept_lab = repetition.lab_dir.is_some();
+        let mut run = Run::of(&result);
+        // Its database was made and loaded before it.
+        run.boot_s = run.boot_s.filter(|_| !of_a_kept_lab);
+        println!("{}/{}: run {}: {}", engine.name, fault.name, cell.runs.len() + 1, data::in_a_line(&run));
+        cell.runs.push(run);
+        data::save(folder, &cell)?;
+    }
+    Ok(())
 }
 
 /// The scenario of a cell: three nodes in two zones, a spare host, and one fault.
@@ -163,6 +182,12 @@ mod tests {
             let source = scenario::Source { name: format!("{}/{}", engine.name, fault.name), text };
             scenario::parse(&source, &[]).unwrap_or_else(|rejection| panic!("{rejection}"));
         }
+    }
+
+    #[test]
+    fn each_cell_has_one_run_before_any_has_more_and_all_in_the_end() {
+        let of = |runs| portions(runs).collect::<Vec<_>>();
+        assert_eq!((of(1), of(3), of(10)), (vec![1], vec![1, 3], vec![1, 6, 10]));
     }
 
     #[test]

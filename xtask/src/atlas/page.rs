@@ -65,7 +65,8 @@ Each engine under the same faults, on the same site, with the same load. A cell 
 success (median, and from best to worst where there are several runs), and how many acknowledged writes were lost, in
 how many runs. **Bold** is a loss, a failed check, or runs whose verdict is `unknown`: none of these shows that nothing was lost.
 Each engine's page has all figures, the reasons for doubts, its settings and its scenarios. The number of runs leads to the
-scenario that makes them again.
+scenario that makes them again. Runs that were made one after the other may share a lab: the database starts anew from a snapshot of its
+volumes (`holdfast run --repeat`).
 
 ![A field for each engine and fault, in it a dot for each run](./wall.svg)
 
