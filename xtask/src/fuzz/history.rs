@@ -14,6 +14,14 @@ pub(super) fn one(bytes: &[u8]) {
     }
 }
 
+/// A history of ours as Jepsen writes it, where all of it has a form there.
+pub(super) fn as_edn(bytes: &[u8]) -> Option<Vec<u8>> {
+    let operations = good_part(HistoryReader::new(bytes).ok()?);
+    let mut text = Vec::new();
+    export(&operations, &mut text).ok()?;
+    (!text.is_empty()).then_some(text)
+}
+
 /// Whatever can be read before the first error.
 fn good_part<E>(operations: impl Iterator<Item = Result<Operation, E>>) -> Vec<Operation> {
     operations.map_while(Result::ok).take(10_000).collect()
