@@ -13,6 +13,10 @@ use crate::story::{Story, counted, is_or_are, with_examples};
 
 /// The check's name.
 pub const NAME: &str = "ledger";
+/// What is counted of rows that are there more than once.
+pub(crate) const DUPLICATED: &str = "duplicated";
+/// And of rows whose inserts were refused.
+pub(crate) const REFUSED_BUT_THERE: &str = "refused_but_there";
 
 /// Judges a whole history.
 #[must_use]
@@ -249,8 +253,8 @@ impl Ledger {
         report.count("refused", self.with_outcome(Outcome::Fail));
         report.count("reused", reused.len());
         if findings.any_read {
-            report.count("duplicated", findings.duplicated.len());
-            report.count("refused_but_there", findings.refused_but_there.len());
+            report.count(DUPLICATED, findings.duplicated.len());
+            report.count(REFUSED_BUT_THERE, findings.refused_but_there.len());
             report.count("indeterminate_there", findings.indeterminate_there);
             if !self.unrecorded.is_empty() {
                 report.count("unrecorded_there", findings.unrecorded_there);
