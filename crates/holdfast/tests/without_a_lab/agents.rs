@@ -153,9 +153,10 @@ fn a_run_that_may_go_on_without_an_agent_is_judged_by_what_is_recorded() {
     let Some(desk) = Desk::new() else { return };
     let running = desk.begun(&["--set", "cluster.agent-lost=go-on", "--set", "schedule.1.for=10s"]);
     end(running.agents()[1]);
-    assert_eq!(running.exit_code(), Some(0));
+    let code = running.exit_code();
     let directory = desk.folder.run_directory();
     let result = json(&directory.join("result.json"));
+    assert_eq!(code, Some(0), "{}", result["reasons"]);
     let lost: Vec<&Value> = result["agents"]
         .as_array()
         .expect("agents")
