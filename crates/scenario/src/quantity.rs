@@ -294,7 +294,7 @@ pub const QUANTITIES: &[QuantityEntry] = &[
         Measured::OfRunLoadOrFault,
         COUNTING,
         "acknowledged writes that are missing at the end, of all loads whose check counts them or found a loss; \
-         beside a ledger, sums that cannot tell leave nothing open",
+         beside a ledger, sums (tpcb, tpcc) count none",
     ),
     of_writes(
         "invented_writes",
