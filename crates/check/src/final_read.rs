@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use history::{Action, Operation, Outcome, Verdict};
 
 use crate::registry;
-use crate::{last_writes, ledger};
 use crate::report::Report;
+use crate::{last_writes, ledger};
 
 /// Follows a history for the records of final reads.
 #[derive(Debug, Default)]
