@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use history::{Action, Operation, Outcome, Verdict};
 
-use crate::registry;
+use crate::ledger;
+use crate::registry::{self, KNOWING_EACH_WRITE};
 use crate::report::Report;
-use crate::{last_writes, ledger};
 
 /// Follows a history for the records of final reads.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl FinalReads {
 
 /// Whether all that a check found is that acknowledged writes are missing where it looked; they may be where nobody did.
 fn only_misses(report: &Report) -> bool {
-    let knows_each = [ledger::NAME, last_writes::NAME].contains(&report.name);
+    let knows_each = KNOWING_EACH_WRITE.contains(&report.name);
     let has_no = |count: &str| report.counts.get(count).is_none_or(|count| *count == 0);
     knows_each
         && report.lost.is_some_and(|lost| lost > 0)

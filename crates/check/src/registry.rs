@@ -44,6 +44,9 @@ impl RegisteredCheck {
     }
 }
 
+/// The checks that know each write by itself: which of them is missing, and which nobody sent.
+pub const KNOWING_EACH_WRITE: [&str; 2] = [ledger::NAME, last_writes::NAME];
+
 /// Every check, by name.
 pub const CHECKS: &[RegisteredCheck] = &[
     RegisteredCheck {

@@ -3,20 +3,19 @@
 //! Owns the choice between checks; how each counts is its own matter. No two of them judge the same load, so that no write is
 //! counted twice.
 
-use check::{conditions, last_writes, ledger, tpcb};
+use check::registry::KNOWING_EACH_WRITE;
+use check::{conditions, ledger, tpcb};
 
 pub use crate::lost_writes::LostWrites;
 use crate::run::CheckResult;
 
-/// The checks that know each lost write by itself.
-const KNOWING_EACH: [&str; 2] = [ledger::NAME, last_writes::NAME];
-/// Those that count them by what is missing in a sum.
+/// The checks that count lost writes by what is missing in a sum.
 const SUMMING: [&str; 2] = [tpcb::NAME, conditions::TPCC];
 
 /// Whether a check of this name counts lost writes also where it finds none. One that does not leaves nothing open.
 #[must_use]
 pub fn counts(name: &str) -> bool {
-    KNOWING_EACH.contains(&name) || SUMMING.contains(&name)
+    KNOWING_EACH_WRITE.contains(&name) || SUMMING.contains(&name)
 }
 
 /// The checks that a run's lost writes are counted by: those that count, and any that found a loss. Beside a ledger, which knows
@@ -27,7 +26,9 @@ pub fn counting_lost_writes(checks: &[CheckResult]) -> impl Iterator<Item = &Che
     let has_counted = checks.iter().any(is_counted);
     checks.iter().filter(move |check| match (has_ledger, has_counted) {
         (true, _) if SUMMING.contains(&check.name.as_str()) => false,
-        (true, _) => KNOWING_EACH.contains(&check.name.as_str()) || check.lost.is_some_and(|lost| lost > 0),
+        (true, _) => {
+            KNOWING_EACH_WRITE.contains(&check.name.as_str()) || check.lost.is_some_and(|lost| lost > 0)
+        }
         (false, true) => is_counted(check),
         (false, false) => check.acknowledged.is_some(),
     })

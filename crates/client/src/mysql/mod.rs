@@ -87,7 +87,7 @@ impl MysqlClient {
         connected_within(settings.connect_timeout, &address, Self::open(address, settings)).await
     }
 
-    /// Connects, however long it takes. A session whose statements would commit nothing by themselves is told to commit each.
+    /// Connects, however long it takes. Turns `autocommit` on where the server has it off.
     async fn open(address: SocketAddr, settings: &Settings) -> Result<Self, SessionError> {
         let peer = address.to_string();
         let broken =

@@ -2,6 +2,7 @@
 //!
 //! Owns where each quantity stands in a result. Judges nothing.
 
+use check::registry::KNOWING_EACH_WRITE;
 use history::{FaultId, WARM_UP};
 use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
@@ -12,8 +13,6 @@ use results::{
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
 
-/// Checks that find invented writes.
-const FINDING_INVENTED: [&str; 2] = [check::ledger::NAME, check::last_writes::NAME];
 /// Operations that show a share of one percent.
 const ERROR_RATE_NEEDS: u64 = 100;
 
@@ -121,7 +120,7 @@ pub(super) fn readings(
             }
         },
         Quantity::InventedWrites => {
-            of_run(sum(checks_of(result, &FINDING_INVENTED).map(|check| check.invented)))
+            of_run(sum(checks_of(result, &KNOWING_EACH_WRITE).map(|check| check.invented)))
         }
         // A check in doubt has not seen all there is.
         Quantity::Anomalies => of_run(sum(checks_of(result, &[check::list_append::NAME]).map(|check| {
