@@ -297,11 +297,10 @@ impl Bank {
                  without a definite answer",
                 self.told(last)
             )),
-            None if touched.len() == self.found(last).len() => story.doubt(format!(
-                "{transfers} without a definite answer touched every account, too many to tell whether they explain what {} found",
+            None => story.doubt(format!(
+                "{transfers} without a definite answer touched {accounts}, too many to tell whether they explain what {} found",
                 self.told(last)
             )),
-            None => {}
         }
     }
 }
