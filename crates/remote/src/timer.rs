@@ -32,7 +32,7 @@ echo $$ > "$folder/pid"
 while [ -d "$folder" ] && [ ! -d "$folder/claimed" ]; do
   read -r now rest < /proc/uptime
   if [ "${now%.*}" -ge "$deadline" ] && mkdir "$folder/claimed" 2>/dev/null; then
-    (. "$folder/environment"; sh "$folder/undo") > "$folder/output" 2>&1 < /dev/null
+    (if (. "$folder/environment"); then . "$folder/environment"; fi; sh "$folder/undo") > "$folder/output" 2>&1 < /dev/null
     echo $? > "$folder/fired.new"
     mv "$folder/fired.new" "$folder/fired"
     exit 0

@@ -211,8 +211,9 @@ fn a_timer_that_is_not_known_to_be_armed_is_taken_away_and_nothing_is_struck() {
     assert_eq!((healed(folder.path()).faults.len(), healed(folder.path()).closed), (0, 1));
 }
 
-#[test]
-fn the_timer_undoes_with_the_environment_of_the_login_also_where_a_service_without_one_carries_it() {
+/// How a timer ends that a login with a variable armed and a service without an environment carries out, and what its undo saw of
+/// that variable. `spoils` is done to the timer's folder in between.
+fn undone_by_a_service(spoils: impl FnOnce(&Path)) -> (TimerEnd, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let seen = folder.path().join("seen");
     let script = format!("printf %s \"$HOLDFAST_TEST_CONFIGURATION\" > {}", seen.display());
@@ -224,14 +225,30 @@ fn the_timer_undoes_with_the_environment_of_the_login_also_where_a_service_witho
     let reach = Reach::Local { through: login };
     let timer = Timer::new(&token().expect("randomness"), LATE);
     timer.arm(&reach, &undo).expect("armed");
+    spoils(Path::new(&timer.folder));
     let script = format!("{}/timer", timer.folder);
     let path = "PATH=/usr/bin:/bin";
     let service =
         std::process::Command::new("env").args(["-i", path, "sh", &script, &timer.folder, "0"]).status();
     assert!(service.is_ok_and(|status| status.success()));
     let end = timer.disarm(&reach, &undo).expect("an answer");
+    (end, fs::read_to_string(seen).expect("written"))
+}
+
+#[test]
+fn the_timer_undoes_with_the_environment_of_the_login_also_where_a_service_without_one_carries_it_out() {
+    let (end, seen) = undone_by_a_service(|_| {});
     assert_eq!(end, TimerEnd::Fired { exit: 0, output: String::new() });
-    assert_eq!(fs::read_to_string(seen).expect("written"), "it's \"there\"");
+    assert_eq!(seen, "it's \"there\"");
+}
+
+#[test]
+fn an_environment_that_cannot_be_read_does_not_keep_the_timer_from_undoing() {
+    let unreadable =
+        |folder: &Path| fs::write(folder.join("environment"), "export 'cut off").expect("spoilt");
+    let (end, seen) = undone_by_a_service(unreadable);
+    assert!(matches!(end, TimerEnd::Fired { exit: 0, .. }), "{end:?}");
+    assert_eq!(seen, "", "it was undone, without the variable");
 }
 
 #[test]
