@@ -3,10 +3,8 @@
 //! The conditions were looked at in the database, all in one transaction; the final read tells how often each is violated.
 //! Owns two checks, which differ in what they demand to have been looked at:
 //! - `tpcc-conditions`: the twelve consistency conditions of clause 3.3.2 of the TPC-C standard, all of them; and, as the
-//!   durability tests of its clause 3.5 have it, at least one order for every acknowledged New-Order, one history row for
-//!   every acknowledged Payment, and none that nobody asked for. A transaction without a definite answer may have left
-//!   its row or not, and rows carry no name of the transaction, so losses are counted only as far as those without an
-//!   answer cannot stand in their place. All loads are taken together: they work on the same tables;
+//!   durability tests of its clause 3.5 have it, the order of every acknowledged New-Order, the history row of every acknowledged
+//!   Payment, and none that nobody asked for (`tpcc_rows`). All loads are taken together: they work on the same tables;
 //! - `script-conditions`: the conditions the user wrote down for a script of their own, at least one for each load. It says
 //!   nothing of single transactions, whose meaning only the user knows.
 //!
@@ -20,6 +18,7 @@ use history::{Action, ConditionFound, Operation, Outcome};
 use crate::Check;
 use crate::report::Report;
 use crate::story::{Story, counted, is_or_are, with_examples};
+use crate::tpcc_rows::{self, Found, KINDS, Reading, Wanted};
 
 /// The name of the check on TPC-C.
 pub const TPCC: &str = "tpcc-conditions";
@@ -29,9 +28,9 @@ pub const SCRIPT: &str = "script-conditions";
 /// Conditions of TPC-C, told by the number their names begin with.
 const TPCC_CONDITIONS: usize = 12;
 
-/// Transactions that leave a row that can be counted: the kind, the count's name, what the row is.
-const TPCC_ROWS: [(&str, &str, &str); 2] =
-    [("NEW-ORDER", "orders", "order"), ("PAYMENT", "payments", "history row")];
+/// Counts of a report that tell of more than of missing rows.
+pub(crate) const VIOLATED: &str = "conditions_violated";
+pub(crate) const LOADED_DIFFER: &str = "kinds_of_loaded_rows_that_differ";
 
 /// Transactions of one kind, by how they came out. Those that rolled back because they were asked to are left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +53,9 @@ struct OfLoad {
     /// By kind of transaction.
     ended: BTreeMap<String, Ended>,
     last_acknowledged_s: f64,
+    /// By kind of transaction, for those of TPC-C that leave a row.
+    wanted: BTreeMap<&'static str, Wanted>,
+    reading: Reading,
     look: Option<Look>,
     /// Its workload is one that this check does not judge.
     is_of_another_check: bool,
@@ -64,6 +66,8 @@ impl Default for OfLoad {
         OfLoad {
             ended: BTreeMap::new(),
             last_acknowledged_s: f64::NEG_INFINITY,
+            wanted: BTreeMap::new(),
+            reading: Reading::default(),
             look: None,
             is_of_another_check: false,
         }
@@ -104,7 +108,7 @@ impl Check for Conditions {
         }
         let Some(of_load) = self.loads.get_mut(&operation.load) else { return };
         match &operation.action {
-            Action::Transaction { name, rolled_back } => {
+            Action::Transaction { name, rolled_back, .. } => {
                 if !of_load.ended.contains_key(name.as_ref()) {
                     of_load.ended.insert(name.to_string(), Ended::default());
                 }
@@ -115,9 +119,16 @@ impl Check for Conditions {
                     Outcome::Unknown => ended.indeterminate += 1,
                     Outcome::Fail => {}
                 }
+                let of_row = KINDS.iter().find(|(kind, ..)| *kind == name.as_ref());
+                if let Some((kind, ..)) = of_row.filter(|_| !rolled_back) {
+                    of_load.wanted.entry(kind).or_default().observe(operation);
+                }
                 if operation.outcome == Outcome::Ok {
                     of_load.last_acknowledged_s = of_load.last_acknowledged_s.max(operation.completed_s);
                 }
+            }
+            Action::RowsRead { kind, rows, complete } => {
+                of_load.reading.observe(operation.outcome, kind, rows, *complete);
             }
             Action::ConditionsRead { conditions, counts } if operation.outcome == Outcome::Ok => {
                 let (conditions, counts) = (conditions.clone(), counts.clone());
@@ -143,9 +154,12 @@ impl Check for Conditions {
         if acknowledged == 0 {
             story.doubt("no transaction was acknowledged, so nothing was tested".into());
         }
+        let wanted: BTreeMap<&str, Wanted> =
+            KINDS.into_iter().map(|(kind, ..)| (kind, self.take_wanted(kind))).collect();
+        let last_acknowledged_s = self.last_acknowledged_s();
         let looks = self.looks();
-        let latest = looks.values().max_by(|one, other| one.began_s.total_cmp(&other.began_s));
-        let Some(look) = latest else {
+        let latest = looks.iter().max_by(|(_, one), (_, other)| one.began_s.total_cmp(&other.began_s));
+        let Some((load, look)) = latest else {
             story.doubt(
                 "there is no final look at the conditions, so it is not known whether they hold".into(),
             );
@@ -159,6 +173,9 @@ impl Check for Conditions {
             _ => looks.values().map(|look| look.conditions.len()).sum(),
         };
         report.count("conditions", looked_at);
+        let violated =
+            looks.values().flat_map(|look| &look.conditions).filter(|condition| condition.violations > 0);
+        report.count(VIOLATED, violated.count());
         for (load, look) in &looks {
             let of_load = if looks.len() > 1 { format!(" of load {load}") } else { String::new() };
             judge_conditions(look, &of_load, &mut story);
@@ -166,12 +183,12 @@ impl Check for Conditions {
         let mut rows = String::new();
         if self.name == TPCC {
             demand_all_twelve(look, &mut story);
-            rows = self.judge_rows(look, &mut report, &mut story);
+            let found = self.loads[*load].reading.found();
+            rows = judge_rows(&wanted, (look, found), last_acknowledged_s, &mut report, &mut story);
         } else {
             demand_conditions_of_each(&looks, &mut story);
         }
         let first_began_s = looks.values().map(|look| look.began_s).fold(f64::INFINITY, f64::min);
-        let last_acknowledged_s = self.last_acknowledged_s();
         if last_acknowledged_s > first_began_s {
             story.doubt(format!(
                 "the final look began at {first_began_s:.3} s, before the last acknowledgement at \
@@ -244,57 +261,43 @@ impl Conditions {
         self.loads.values().map(|of_load| of_load.last_acknowledged_s).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// The transactions of one kind, of all loads.
-    fn ended(&self, kind: &str) -> Ended {
-        let of_kind = self.loads.values().filter_map(|of_load| of_load.ended.get(kind));
-        of_kind.fold(Ended::default(), |sum, ended| Ended {
-            acknowledged: sum.acknowledged + ended.acknowledged,
-            indeterminate: sum.indeterminate + ended.indeterminate,
-        })
+    /// Who asked for rows of this kind, in all loads.
+    fn take_wanted(&mut self, kind: &str) -> Wanted {
+        Wanted::together(self.loads.values_mut().filter_map(|of_load| of_load.wanted.remove(kind)))
     }
+}
 
-    /// Holds the rows that transactions must have left against those that were acknowledged; tells what was found where
-    /// nothing is wrong.
-    fn judge_rows(&self, look: &Look, report: &mut Report, story: &mut Story) -> String {
-        let (mut lost, mut open, mut told) = (0, false, String::new());
-        let mut acknowledged = 0;
-        for (kind, count, what) in TPCC_ROWS {
-            let ended = self.ended(kind);
-            acknowledged += ended.acknowledged;
-            let Some(there) = look.counts.get(count) else {
-                story.doubt(format!("the {what}s were not counted"));
-                open = true;
-                continue;
-            };
-            let Ended { acknowledged, indeterminate } = ended;
-            let extra = there - acknowledged;
-            if extra < 0 {
-                lost += -extra;
-                story.fail(format!(
-                    "at least {} of {acknowledged} acknowledged {kind} transactions lost: they left {there} {what}s",
-                    -extra
-                ));
-            } else if extra > indeterminate {
-                story.fail(format!(
-                    "there are {there} {what}s, {} more than {acknowledged} acknowledged {kind} transactions and \
-                     {indeterminate} without a definite answer can have left",
-                    extra - indeterminate
-                ));
-            }
-            // Where one without an answer is missing, it may as well be there in the place of one that is lost.
-            let may_replace = (0..indeterminate).contains(&extra);
-            open |= extra < indeterminate;
-            told.push_str(&format!(
-                "; {there} {what}s for {acknowledged} acknowledged {kind} transactions and {indeterminate} without a definite \
-                 answer{}",
-                if may_replace { ", which may have replaced lost ones" } else { "" }
-            ));
-        }
-        report.acknowledged = u64::try_from(acknowledged).ok();
-        let judged = !open && self.last_acknowledged_s() <= look.began_s;
-        report.lost = (lost > 0 || judged).then_some(u64::try_from(lost).unwrap_or_default());
-        told
+/// Holds the rows that transactions must have left against those that were acknowledged; tells what was found where
+/// nothing is wrong.
+fn judge_rows(
+    wanted: &BTreeMap<&str, Wanted>,
+    (look, rows): (&Look, &Found),
+    last_acknowledged_s: f64,
+    report: &mut Report,
+    story: &mut Story,
+) -> String {
+    let (mut lost, mut invented, mut open, mut differ) = (0, 0, false, 0);
+    let mut told = String::new();
+    for (kind, count, what) in KINDS {
+        let Some(there) = look.counts.get(count) else {
+            story.doubt(format!("the {what}s were not counted"));
+            open = true;
+            continue;
+        };
+        let found = rows.get(kind);
+        let compared = tpcc_rows::compare((kind, what), &wanted[kind], found, *there, story);
+        lost += compared.lost;
+        invented += compared.invented;
+        open |= compared.is_open;
+        differ += usize::from(compared.loaded_differ);
+        told.push_str(&compared.told);
     }
+    report.count(LOADED_DIFFER, differ);
+    report.acknowledged = Some(wanted.values().map(Wanted::acknowledged).sum());
+    let judged = !open && last_acknowledged_s <= look.began_s;
+    report.lost = (lost > 0 || judged).then_some(lost);
+    report.invented = (invented > 0 || judged).then_some(invented);
+    told
 }
 
 /// Judges a whole history of TPC-C.
@@ -336,7 +339,8 @@ mod tests {
                 "!" => Outcome::Fail,
                 _ => Outcome::Ok,
             };
-            let action = Action::Transaction { name: name.to_owned().into(), rolled_back: mark == "~" };
+            let action =
+                Action::Transaction { name: name.to_owned().into(), rolled_back: mark == "~", row: None };
             operation(action, place as f64, outcome)
         };
         words.split_whitespace().enumerate().map(transaction).collect()

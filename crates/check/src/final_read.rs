@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use history::{Action, Operation, Outcome, Verdict};
 
-use crate::ledger;
 use crate::registry::{self, KNOWING_EACH_WRITE};
 use crate::report::Report;
+use crate::{conditions, ledger};
 
 /// Follows a history for the records of final reads.
 #[derive(Debug, Default)]
@@ -101,6 +101,8 @@ fn only_misses(report: &Report) -> bool {
         && report.invented.is_none_or(|invented| invented == 0)
         && has_no(ledger::DUPLICATED)
         && has_no(ledger::REFUSED_BUT_THERE)
+        && has_no(conditions::VIOLATED)
+        && has_no(conditions::LOADED_DIFFER)
 }
 
 /// What a check says of a load in which the last operations of some clients are missing: the database may hold what they

@@ -19,6 +19,7 @@ pub mod soundness;
 mod story;
 mod subsets;
 pub mod tpcb;
+mod tpcc_rows;
 
 pub use final_read::FinalReads;
 pub use registry::{CHECKS, RegisteredCheck};

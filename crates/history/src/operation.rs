@@ -159,6 +159,20 @@ pub enum Action {
         /// The client itself asked for it to be rolled back in the end, as some standards want of some transactions.
         #[serde(default, skip_serializing_if = "is_false")]
         rolled_back: bool,
+        /// The row that it leaves, by a name that says who asked for what; absent where its kind leaves none, where the workload
+        /// names none, and where it did not come so far that the name was known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        row: Option<String>,
+    },
+    /// The final read of the rows that transactions of one kind left, after all faults are healed. May be split over several
+    /// operations, whose rows are taken together; `complete` is true on the last.
+    RowsRead {
+        /// The kind's name.
+        kind: Cow<'static, str>,
+        /// The rows found, by name, each with how many there are beyond those that were loaded.
+        rows: Vec<(String, u64)>,
+        /// Whether all of them have now been read.
+        complete: bool,
     },
     /// One write to one or several cells; afterwards each holds the write's number.
     CellsWrite {
@@ -223,6 +237,7 @@ impl Action {
             Action::BankRead { .. } => "bank-read",
             Action::ReplicaRead { .. } => "replica-read",
             Action::Transaction { .. } => "transaction",
+            Action::RowsRead { .. } => "rows-read",
             Action::CellsWrite { .. } => "cells-write",
             Action::CellsRead { .. } => "cells-read",
             Action::ConditionsRead { .. } => "conditions-read",

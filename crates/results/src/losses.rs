@@ -4,13 +4,13 @@
 //! counted twice.
 
 use check::registry::KNOWING_EACH_WRITE;
-use check::{conditions, ledger, tpcb};
+use check::{ledger, tpcb};
 
 pub use crate::lost_writes::LostWrites;
 use crate::run::CheckResult;
 
 /// The checks that count lost writes by what is missing in a sum.
-const SUMMING: [&str; 2] = [tpcb::NAME, conditions::TPCC];
+const SUMMING: [&str; 1] = [tpcb::NAME];
 
 /// Whether a check of this name counts lost writes also where it finds none. One that does not leaves nothing open.
 #[must_use]

@@ -207,7 +207,11 @@ impl Workload for Iot {
         }
         let cycle = client.rng.random_range(0..self.cycle.load(Ordering::Relaxed).max(1));
         let drawn = self.of_cycle(cycle, 0, &mut client.rng);
-        Request::detailed(Action::Transaction { name: KINDS[READ].into(), rolled_back: false }, READ, drawn)
+        Request::detailed(
+            Action::Transaction { name: KINDS[READ].into(), rolled_back: false, row: None },
+            READ,
+            drawn,
+        )
     }
 
     fn perform<'a>(

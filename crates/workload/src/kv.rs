@@ -233,7 +233,7 @@ impl Workload for Kv {
             return Request::detailed(Action::CellsWrite { cells, value }, WRITE, drawn);
         }
         let kind = if choice < self.read { READ } else { SPAN };
-        let action = Action::Transaction { name: KINDS[kind].into(), rolled_back: false };
+        let action = Action::Transaction { name: KINDS[kind].into(), rolled_back: false, row: None };
         if self.batch == 1 {
             // The common case, without a list for its one key.
             let key = self.key(self.place_to_read(&mut client.rng));

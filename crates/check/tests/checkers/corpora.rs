@@ -78,6 +78,7 @@ fn the_order_of_operations_of_different_kinds_does_not_matter() {
                         history::Action::LedgerRead { .. }
                             | history::Action::TpcbRead { .. }
                             | history::Action::ReplicaRead { .. }
+                            | history::Action::RowsRead { .. }
                     )
                 });
             writes.reverse();

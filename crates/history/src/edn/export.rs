@@ -155,6 +155,7 @@ fn told(
         Action::TpcbTransaction { .. }
         | Action::TpcbRead { .. }
         | Action::Transaction { .. }
+        | Action::RowsRead { .. }
         | Action::CellsWrite { .. }
         | Action::CellsRead { .. }
         | Action::ConditionsRead { .. } => {

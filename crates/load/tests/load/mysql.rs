@@ -131,7 +131,7 @@ fn scripts_of_ones_own_run_with_their_parameters_put_as_mysql_has_them() {
     let done = real_loads::run_until(&plan, 200, &["script-1", "tpcb-like"]);
     is_undisturbed(&done);
     let violations = || match real_loads::read(&plan).as_slice() {
-        [Action::ConditionsRead { conditions, .. }] => conditions
+        [.., Action::ConditionsRead { conditions, .. }] => conditions
             .iter()
             .map(|condition| (condition.violations, condition.examples.len()))
             .collect::<Vec<_>>(),

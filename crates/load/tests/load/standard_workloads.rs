@@ -144,7 +144,7 @@ fn scripts_of_ones_own_run_and_their_conditions_are_looked_at() {
     let piped = done.kinds.iter().find(|(name, _)| name.starts_with("script-2 2: UPDATE pots"));
     assert!(piped.is_some_and(|(_, count)| *count > 0), "{:?}", done.kinds);
     let conditions = || match bench.read().as_slice() {
-        [Action::ConditionsRead { conditions, .. }] => conditions.clone(),
+        [.., Action::ConditionsRead { conditions, .. }] => conditions.clone(),
         other => panic!("{other:?}"),
     };
     let all_hold = conditions();

@@ -13,7 +13,7 @@ pub const KINDS: [&str; 5] = ["NEW-ORDER", "PAYMENT", "ORDER-STATUS", "DELIVERY"
 /// The conditions and counts of the final look.
 pub fn looked(read: &[Action]) -> (Vec<ConditionFound>, BTreeMap<String, i64>) {
     match read {
-        [Action::ConditionsRead { conditions, counts }] => (conditions.clone(), counts.clone()),
+        [.., Action::ConditionsRead { conditions, counts }] => (conditions.clone(), counts.clone()),
         other => panic!("{other:?}"),
     }
 }
@@ -114,7 +114,7 @@ const DEFECTS: [(usize, &[usize], &str, &str); 13] = [
 pub fn conditions_hold(done: &Done, read: &[Action]) {
     let ended = |wanted: &str| {
         let kept = |operation: &&Operation| {
-            let is_wanted = matches!(&operation.action, Action::Transaction { name, rolled_back: false } if name == wanted);
+            let is_wanted = matches!(&operation.action, Action::Transaction { name, rolled_back: false, .. } if name == wanted);
             is_wanted && operation.outcome == Outcome::Ok
         };
         done.operations.iter().filter(kept).count() as i64
@@ -124,6 +124,35 @@ pub fn conditions_hold(done: &Done, read: &[Action]) {
     assert!(violated(&conditions).is_empty(), "{conditions:#?}");
     assert_eq!((counts["orders"], counts["order_numbers"]), (ended("NEW-ORDER"), ended("NEW-ORDER")));
     assert_eq!(counts["payments"], ended("PAYMENT"));
+    for kind in ["NEW-ORDER", "PAYMENT"] {
+        assert_eq!(rows_found(read, kind), rows_asked_for(done, kind), "{kind}");
+    }
+}
+
+/// The names of the rows that acknowledged transactions of a kind asked for, in order.
+fn rows_asked_for(done: &Done, kind: &str) -> Vec<String> {
+    let row = |operation: &Operation| match &operation.action {
+        Action::Transaction { name, rolled_back: false, row } if name == kind => row.clone(),
+        _ => None,
+    };
+    let acknowledged = done.operations.iter().filter(|operation| operation.outcome == Outcome::Ok);
+    let mut rows: Vec<String> = acknowledged.filter_map(row).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// The names of the rows of a kind that a final read found, in order.
+fn rows_found(read: &[Action], wanted: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for action in read {
+        if let Action::RowsRead { kind, rows, .. } = action
+            && kind == wanted
+        {
+            found.extend(rows.iter().flat_map(|(row, count)| vec![row.clone(); *count as usize]));
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 /// Each planted defect is found, with what follows from it, and nothing is found after its repair.

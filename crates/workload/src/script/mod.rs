@@ -269,7 +269,7 @@ impl Workload for Scripts {
         });
         let details: Rc<dyn Any> = Rc::clone(variables) as Rc<dyn Any>;
         let name = self.scripts.get(script).map_or_else(Cow::default, |script| script.name.clone());
-        let action = Action::Transaction { name, rolled_back: false };
+        let action = Action::Transaction { name, rolled_back: false, row: None };
         Request { details: Some(details), ..Request::plain(action, script, numbers) }
     }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use client::{Dialect, SessionError, SqlSession};
 use history::{Action, ConditionFound};
 
+use super::rows;
 use crate::dialect::beginning_of_read;
 use crate::workload::refused;
 
@@ -182,8 +183,8 @@ fn in_sql(sentence: &str) -> String {
     format!("concat_ws('', {})", parts.collect::<Vec<_>>().join(", "))
 }
 
-/// Looks at all conditions.
-pub(super) async fn look(session: &mut (dyn SqlSession + '_)) -> Result<Action, SessionError> {
+/// Looks at all conditions, and at the rows.
+pub(super) async fn look(session: &mut (dyn SqlSession + '_)) -> Result<Vec<Action>, SessionError> {
     let dialect = session.dialect();
     session.batch(beginning_of_read(dialect)).await?;
     let mut conditions = Vec::with_capacity(CONDITIONS.len());
@@ -205,8 +206,10 @@ pub(super) async fn look(session: &mut (dyn SqlSession + '_)) -> Result<Action, 
         let count = counted.integer(0, column);
         counts.insert(name.to_owned(), count.ok_or_else(|| refused(format!("{name} cannot be counted")))?);
     }
+    let mut found = rows::read(session).await?;
     session.batch("COMMIT").await?;
-    Ok(Action::ConditionsRead { conditions, counts })
+    found.push(Action::ConditionsRead { conditions, counts });
+    Ok(found)
 }
 
 #[cfg(test)]

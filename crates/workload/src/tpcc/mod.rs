@@ -2,7 +2,7 @@
 //!
 //! The scale is the number of warehouses. Terminals are the load's clients, ten to a warehouse where the standard's
 //! pauses are on. `terminal` draws the input, `transactions` carries it out, `population` fills the tables, `conditions`
-//! looks at the twelve consistency conditions in the end, for the check `tpcc-conditions`. PostgreSQL's SQL and MySQL's are spoken.
+//! looks at the twelve consistency conditions in the end, and `rows` at the orders and payments, for the check `tpcc-conditions`. PostgreSQL's SQL and MySQL's are spoken.
 //!
 //! Where it leaves the standard: without pauses (the default) there are as many terminals as the load has clients;
 //! queued deliveries are carried out by the next terminal that is free instead of by processes of their own, and their
@@ -13,6 +13,7 @@
 mod conditions;
 mod population;
 mod random;
+mod rows;
 mod schema;
 mod terminal;
 mod transactions;
@@ -165,7 +166,8 @@ impl Workload for Tpcc {
         };
         let (kind, input) = memory.of::<Terminal>().draw(*number, habits, &mut self.waiting(), rng);
         client.sequence += 1;
-        Request::detailed(Action::Transaction { name: KINDS[kind].into(), rolled_back: false }, kind, input)
+        let action = Action::Transaction { name: KINDS[kind].into(), rolled_back: false, row: None };
+        Request::detailed(action, kind, input)
     }
 
     fn perform<'a>(
@@ -175,16 +177,18 @@ impl Workload for Tpcc {
     ) -> SessionFuture<'a, ()> {
         Box::pin(async move {
             let input = request.details::<Input>()?;
-            let rolled_back = transactions::perform(&input, attempt).await?;
-            if rolled_back {
-                request.action = Action::Transaction { name: KINDS[request.kind].into(), rolled_back };
-            }
-            Ok(())
+            let mut row = None;
+            let performed = transactions::perform(&input, attempt, &mut row).await;
+            let rolled_back = performed == Ok(true);
+            // Of an attempt that was refused, nothing is left in the next one's.
+            let row = row.filter(|_| !rolled_back);
+            request.action = Action::Transaction { name: KINDS[request.kind].into(), rolled_back, row };
+            performed.map(drop)
         })
     }
 
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
-        Box::pin(async move { Ok(vec![conditions::look(session.sql()?).await?]) })
+        Box::pin(async move { conditions::look(session.sql()?).await })
     }
 }
 
@@ -277,6 +281,7 @@ mod tests {
         let statements = transactions::statements();
         asked.extend(statements.iter().filter_map(|statement| statement.text(dialect)).map(str::to_owned));
         asked.extend(conditions::questions(dialect).map(|(_, question)| question));
+        asked.extend(rows::QUESTIONS.map(|(_, question)| question.to_owned()));
         for table in &schema::TABLES {
             asked.extend(table.creation(layout));
             asked.extend(table.finishing(layout));

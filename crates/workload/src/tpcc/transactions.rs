@@ -18,31 +18,44 @@ use self::by_list::ByList;
 pub(super) use self::statements::statements;
 use self::statements::{Place, run};
 use self::steps::{Change, OrderLine, Steps, Stock};
-use self::values::{decimal, exactly, integer, number};
+pub(super) use self::values::number;
+use self::values::{decimal, exactly, integer};
 use super::random::ITEMS;
+use super::rows;
 use super::terminal::{Input, Line, Wanted};
 use crate::workload::{Attempt, refused};
 
-/// Carries a transaction out. True when it was rolled back because its input asked for that.
-pub(super) async fn perform(input: &Input, attempt: &mut Attempt<'_>) -> Result<bool, SessionError> {
+/// Carries a transaction out. True when it was rolled back because its input asked for that. `row` becomes the name of the order
+/// or payment as soon as it is known, which is before the row is written.
+pub(super) async fn perform(
+    input: &Input,
+    attempt: &mut Attempt<'_>,
+    row: &mut Option<String>,
+) -> Result<bool, SessionError> {
     match attempt.session.sql()?.dialect() {
-        Dialect::Mysql => carry_out::<ByList>(input, attempt).await,
+        Dialect::Mysql => carry_out::<ByList>(input, attempt, row).await,
         // Others have no tables of it.
-        Dialect::Postgres | Dialect::Standard | Dialect::Cql => carry_out::<ByArray>(input, attempt).await,
+        Dialect::Postgres | Dialect::Standard | Dialect::Cql => {
+            carry_out::<ByArray>(input, attempt, row).await
+        }
     }
 }
 
-async fn carry_out<S: Steps>(input: &Input, attempt: &mut Attempt<'_>) -> Result<bool, SessionError> {
+async fn carry_out<S: Steps>(
+    input: &Input,
+    attempt: &mut Attempt<'_>,
+    row: &mut Option<String>,
+) -> Result<bool, SessionError> {
     run(attempt, Place::Begin, &[]).await?;
     match input {
         Input::NewOrder { warehouse, district, customer, lines } => {
-            if !new_order::<S>(attempt, [*warehouse, *district, *customer], lines).await? {
+            if !new_order::<S>(attempt, [*warehouse, *district, *customer], lines, row).await? {
                 run(attempt, Place::Rollback, &[]).await?;
                 return Ok(true);
             }
         }
         Input::Payment { warehouse, district, customer_at, customer, cents } => {
-            payment::<S>(attempt, [*warehouse, *district], *customer_at, customer, *cents).await?;
+            payment::<S>(attempt, [*warehouse, *district], *customer_at, (customer, *cents), row).await?;
         }
         Input::OrderStatus { warehouse, district, customer } => {
             order_status(attempt, (*warehouse, *district), customer).await?;
@@ -66,11 +79,14 @@ async fn new_order<S: Steps>(
     attempt: &mut Attempt<'_>,
     [warehouse, district, customer]: [u32; 3],
     lines: &[Line],
+    row: &mut Option<String>,
 ) -> Result<bool, SessionError> {
     let (w, d, c) = (integer(warehouse), integer(district), integer(customer));
     let found = run(attempt, Place::OrderCustomer, &[w, d, c]).await?;
     exactly(found.len() as u64, 1, "customer of a new order")?;
-    let order = SqlValue::Integer(S::order_number(attempt, [w, d]).await?);
+    let order = S::order_number(attempt, [w, d]).await?;
+    *row = Some(rows::order([warehouse.into(), district.into(), order, customer.into()]));
+    let order = SqlValue::Integer(order);
     let all_local = SqlValue::Integer(i64::from(lines.iter().all(|line| line.supplier == warehouse)));
     let count = SqlValue::Integer(lines.len() as i64);
     run(attempt, Place::InsertOrder, &[order, d, w, c, count, all_local]).await?;
@@ -144,17 +160,20 @@ async fn payment<S: Steps>(
     attempt: &mut Attempt<'_>,
     [warehouse, district]: [u32; 2],
     customer_at: (u32, u32),
-    customer: &Wanted,
-    cents: i64,
+    (customer, cents): (&Wanted, i64),
+    row: &mut Option<String>,
 ) -> Result<(), SessionError> {
-    let amount = decimal(cents);
-    let amount = SqlValue::Text(&amount);
+    let text = decimal(cents);
+    let amount = SqlValue::Text(&text);
     let (w, d) = (integer(warehouse), integer(district));
     let (c_w, c_d) = (integer(customer_at.0), integer(customer_at.1));
     let warehouse_name = S::pay_warehouse(attempt, amount, w).await?;
     let district_name = S::pay_district(attempt, amount, [w, d]).await?;
     let data = format!("{warehouse_name}    {district_name}");
-    let c = SqlValue::Integer(customer_number(attempt, customer_at, customer).await?);
+    let c = customer_number(attempt, customer_at, customer).await?;
+    let of = [customer_at.0.into(), customer_at.1.into(), c];
+    *row = Some(rows::payment([warehouse.into(), district.into()], of, &text));
+    let c = SqlValue::Integer(c);
     S::pay_customer(attempt, amount, [c_w, c_d, c], [d, w]).await?;
     run(attempt, Place::InsertHistory, &[c, c_d, c_w, d, w, amount, SqlValue::Text(&data)]).await?;
     Ok(())

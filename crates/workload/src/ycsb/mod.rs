@@ -200,7 +200,7 @@ impl Workload for Ycsb {
         let mut drawn =
             Drawn { number, name: name_of(number, self.settings.ordered), fields, values: Vec::new(), rows };
         if matches!(kind, READ | SCAN) {
-            let action = Action::Transaction { name: KINDS[kind].into(), rolled_back: false };
+            let action = Action::Transaction { name: KINDS[kind].into(), rolled_back: false, row: None };
             return Request::detailed(action, kind, drawn);
         }
         let write = next_write(client);

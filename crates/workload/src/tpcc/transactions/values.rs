@@ -28,7 +28,7 @@ pub(super) fn cents(text: &str) -> Option<i64> {
     whole.checked_mul(100)?.checked_add(if text.starts_with('-') { -part } else { part })
 }
 
-pub(super) fn number(rows: &Rows, row: usize, column: usize) -> Result<i64, SessionError> {
+pub(in crate::tpcc) fn number(rows: &Rows, row: usize, column: usize) -> Result<i64, SessionError> {
     let seen = || rows.text(row, column).unwrap_or("nothing").to_owned();
     rows.integer(row, column).ok_or_else(|| refused(format!("a number was expected, {} is there", seen())))
 }
