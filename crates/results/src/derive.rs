@@ -209,7 +209,7 @@ fn faults(events: &[Event], facts: &RunFacts) -> Vec<FaultResult> {
             }
             EventKind::FaultHealed { fault, receipt } => {
                 if let Some(fault) = faults.get_mut(fault) {
-                    fault.healed_s = Some(event.t_s);
+                    fault.healed_s = (receipt.verdict == Verdict::Pass).then_some(event.t_s);
                     fault.receipt.verdict = fault.receipt.verdict.and(receipt.verdict);
                     fault.receipt.evidence.extend(receipt.evidence.iter().cloned());
                 }

@@ -64,13 +64,13 @@ pub struct DistributionResult {
     /// so are the values here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// The middle value; null where no run has one.
+    /// The middle value. A run without one ranks behind all others: null where the rank falls on such a run.
     pub median: Option<f64>,
-    /// What nine of ten runs keep to; null below ten.
+    /// What nine of ten runs keep to; null below ten runs, and where the rank falls on a run without a value.
     pub nine_of_ten: Option<f64>,
-    /// The worst; null where no run has one.
+    /// The worst; null where a run has none.
     pub worst: Option<f64>,
-    /// Directory of the run with the worst.
+    /// Directory of the run with the worst, or of the first one without a value; null where no run has one.
     pub worst_run_dir: Option<PathBuf>,
 }
 

@@ -80,9 +80,7 @@ impl Conductor<'_> {
         let used = target.usage(&lock(&loads), LoadCpu::default());
         let (ticks, began) = (busy_ticks(), Instant::now());
         let interrupted = early.or_else(|| self.follow_schedule(zero, underway.as_mut(), &collector));
-        if let Some(why) = &interrupted {
-            self.chronicle.say(EventKind::Interrupted { why: why.clone() });
-        }
+        let mut interrupted = interrupted.map(|why| self.tell_interrupted(why));
         let under_load = target.usage(&lock(&loads), LoadCpu::default()).since(used);
         let (busy_share, own_share) = (busy_since(ticks), under_load.share_of_machine(began.elapsed()));
         let ended_s = recorded_until_s(&self.prepared.facts.phases, self.chronicle.now_s());
@@ -92,10 +90,12 @@ impl Conductor<'_> {
         underway.loads_have_ended();
         let faults = underway.settle(interrupted.is_some());
         let recorded = collector.finish()?;
+        interrupted = interrupted.or_else(|| self.interrupted_since());
         if interrupted.is_none() {
             let (read, event) = read_between_looks(|| underway.leadership(), || self.read_the_end());
             event.into_iter().for_each(|event| self.chronicle.say(event));
             append_to_history(self.directory, &read)?;
+            interrupted = self.interrupted_since();
         }
         let Found { watched, links, memory_bytes_max, volumes, recoveries } = underway.finish();
         let cpu_seconds = target.usage(&[], load_cpu).by_part();
@@ -227,6 +227,16 @@ impl Conductor<'_> {
             }
         }
         (used, ended_early)
+    }
+
+    /// Whether the run was asked to end since the schedule was over.
+    fn interrupted_since(&self) -> Option<String> {
+        self.interrupts.try_recv().ok().map(|why| self.tell_interrupted(why))
+    }
+
+    fn tell_interrupted(&self, why: String) -> String {
+        self.chronicle.say(EventKind::Interrupted { why: why.clone() });
+        why
     }
 
     fn read_the_end(&self) -> Vec<Operation> {

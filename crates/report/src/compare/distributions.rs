@@ -1,7 +1,7 @@
 //! How each figure came out over the repetitions of the same settings: median, nine of ten, worst, and which run that was.
 //!
 //! Owns which figures are shown, and the tables. Ranks are `measure`'s, the drawing is `dots`'. A run without a figure, such
-//! as one that never recovered, is counted and never taken for a good one.
+//! as one that never recovered, ranks behind all that have it: where a rank falls on it, there is no value to tell.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,14 @@ impl Figure {
         }
     }
 
+    /// The step in which it is told; 0 where it has none of its own.
+    pub(super) fn resolution(self) -> f64 {
+        match self {
+            Figure::Measured(quantity) => quantity.resolution(),
+            Figure::LostWrites | Figure::Errors => 0.0,
+        }
+    }
+
     pub(super) fn valued(self, value: f64) -> String {
         match self {
             Figure::Measured(quantity) => valued(quantity, value),
@@ -75,18 +83,35 @@ struct Spread {
     figure: Figure,
     /// In each run that has one: the run's place among them, and the value.
     values: Vec<(usize, f64)>,
-    /// None where no run has one.
+    /// Over all runs, those without a value the worst, without end; none where no run has one.
     told: Option<Distribution>,
     /// Whether a value is a lower bound; then every value shown is one.
     is_at_least: bool,
 }
 
+/// What is shown where a rank falls on a run without the figure.
+const WITHOUT: &str = "none";
+
+/// Behind all values.
+fn behind_all(better: Better) -> f64 {
+    match better {
+        Better::Smaller => f64::INFINITY,
+        Better::Larger => f64::NEG_INFINITY,
+    }
+}
+
+/// A rank's value; none where it falls on a run without one.
+fn there(rank: f64) -> Option<f64> {
+    rank.is_finite().then_some(rank)
+}
+
 impl Spread {
     fn worst_run(&self) -> Option<usize> {
-        self.told.map(|told| self.values[told.worst_at].0)
+        self.told.map(|told| told.worst_at)
     }
 
     fn valued(&self, value: f64) -> String {
+        let Some(value) = there(value) else { return WITHOUT.to_owned() };
         let valued = self.figure.valued(value);
         if self.is_at_least { format!("≥ {valued}") } else { valued }
     }
@@ -129,10 +154,17 @@ fn spreads(runs: &[&RunResult]) -> Vec<Spread> {
         return Vec::new();
     }
     let spread = |of: String, figure: Figure, value: &dyn Fn(&RunResult) -> Option<f64>| {
+        let values: Vec<Option<f64>> = runs.iter().map(|result| value(result)).collect();
+        let missing = match figure {
+            // So many are known to be lost.
+            Figure::LostWrites => 0.0,
+            _ => behind_all(figure.better()),
+        };
+        let ranked: Vec<f64> = values.iter().map(|value| value.unwrap_or(missing)).collect();
+        let told = Distribution::of(&ranked, figure.better());
         let values: Vec<(usize, f64)> =
-            runs.iter().enumerate().filter_map(|(run, result)| Some((run, value(result)?))).collect();
-        let alone: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
-        let told = Distribution::of(&alone, figure.better());
+            values.into_iter().enumerate().filter_map(|(run, value)| Some((run, value?))).collect();
+        let told = told.filter(|_| !values.is_empty());
         Spread { of, figure, values, told, is_at_least: false }
     };
     let mut spreads: Vec<Spread> = all(runs)
@@ -147,7 +179,7 @@ fn spreads(runs: &[&RunResult]) -> Vec<Spread> {
     let lost_writes = |result: &RunResult| losses::lost_writes(&result.checks);
     let lost = of_run(Figure::LostWrites, &|result| lost_writes(result).map(|lost| lost.known() as f64));
     let is_at_least =
-        runs.iter().copied().any(|result| lost_writes(result).is_some_and(LostWrites::is_at_least));
+        runs.iter().copied().any(|result| lost_writes(result).is_none_or(LostWrites::is_at_least));
     spreads.push(Spread { is_at_least, ..lost });
     spreads.push(of_run(Figure::Errors, &|result| Some(errors(result) as f64)));
     spreads
@@ -174,9 +206,9 @@ pub fn of_matrix(matrix: &MatrixResult) -> Vec<DistributionResult> {
             runs: results.len(),
             runs_with_value: spread.values.len(),
             at_least: spread.is_at_least,
-            median: spread.told.map(|told| told.median),
-            nine_of_ten: spread.told.and_then(|told| told.nine_of_ten),
-            worst: spread.told.map(|told| told.worst),
+            median: spread.told.and_then(|told| there(told.median)),
+            nine_of_ten: spread.told.and_then(|told| there(told.nine_of_ten?)),
+            worst: spread.told.and_then(|told| there(told.worst)),
             worst_run_dir: spread.worst_run().map(|run| made[run].0.clone()),
         };
         spreads(&results).into_iter().map(told).collect::<Vec<_>>()
@@ -210,7 +242,7 @@ pub(super) fn html(comparison: &Comparison) -> String {
         html.push_str(
             "<p class=\"note\">Nine of ten: at least nine of ten runs were this good or better; shown from ten runs \
              on. The worst throughput is the lowest. A run without a figure, such as one that did not recover, has \
-             no dot: see the column of runs.</p>",
+             no dot and ranks behind all others: “none” where a rank falls on one.</p>",
         );
     }
     html
@@ -268,7 +300,7 @@ fn dots(of: &[(&Variant, Vec<Spread>)]) -> String {
             value: *value,
             title: format!("{}: {}", called(runs[*run].0), figure.valued(*value)),
         };
-        let median = spread.told?.median;
+        let median = there(spread.told?.median);
         Some(Strip { name: variant.name.clone(), median, dots: spread.values.iter().map(dot).collect() })
     };
     let figure_of = |told: &(&str, Figure)| Dots {

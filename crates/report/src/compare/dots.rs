@@ -28,7 +28,7 @@ pub(super) struct Dot {
 /// The runs of the same settings.
 pub(super) struct Strip {
     pub(super) name: String,
-    pub(super) median: f64,
+    pub(super) median: Option<f64>,
     pub(super) dots: Vec<Dot>,
 }
 
@@ -76,13 +76,17 @@ impl Dots<'_> {
             let rows = stacks.values().map(Vec::len).max().unwrap_or(0).max(ROWS_MIN);
             let above = below;
             below += rows as f64 * (2.0 * RADIUS + 1.0) + 6.0;
-            let median = x(strip.median);
             let _ = write!(
                 drawn,
-                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{:.1}\" y1=\"{below:.1}\" y2=\"{below:.1}\"/>\
-                 <line class=\"axis\" x1=\"{median:.1}\" x2=\"{median:.1}\" y1=\"{above:.1}\" y2=\"{below:.1}\"/>",
+                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{:.1}\" y1=\"{below:.1}\" y2=\"{below:.1}\"/>",
                 width - RIGHT
             );
+            if let Some(median) = strip.median.map(x) {
+                let _ = write!(
+                    drawn,
+                    "<line class=\"axis\" x1=\"{median:.1}\" x2=\"{median:.1}\" y1=\"{above:.1}\" y2=\"{below:.1}\"/>"
+                );
+            }
             for dots in stacks.values() {
                 for (row, dot) in dots.iter().enumerate() {
                     let _ = write!(

@@ -164,7 +164,7 @@ fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
         // A mean over the runs that have a value says nothing of those that have none: they may never have recovered.
         let missing = (runs - cell.values.len()) + (first.1 - first.2.values.len());
         let (verdict, why) = match missing {
-            0 => of_cell(first.2, cell, bound),
+            0 => of_cell(first.2, cell, bound, row.quantity.resolution()),
             _ => (
                 Verdict::Unknown,
                 format!("{} no such figure", format::counted(missing as u64, "run has", "runs have")),
@@ -178,8 +178,9 @@ fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
 }
 
 /// Exceeded: the difference is shown, and the figure lies beyond the bound. Not exceeded: the interval of 99 % ends before
-/// the bound. Between the two nothing is told.
-pub(super) fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, String) {
+/// the bound. Between the two nothing is told. A figure that is told in steps of `resolution` may be off by as much, in the same
+/// direction in every run, so that the interval is that much wider.
+pub(super) fn of_cell(first: &Cell, cell: &Cell, bound: Bound, resolution: f64) -> (Verdict, String) {
     let unknown = |why: &str| (Verdict::Unknown, why.to_owned());
     let (Some(difference), Some(reference)) = (cell.difference, first.mean()) else {
         return unknown("no valid run has this figure");
@@ -205,18 +206,20 @@ pub(super) fn of_cell(first: &Cell, cell: &Cell, bound: Bound) -> (Verdict, Stri
         return unknown("the bound is no smaller than the reference figure, so nothing can exceed it");
     }
     let is_above = limit > 1.0;
+    let step = resolution / reference;
+    let (low, high) = (measured.low - step, measured.high + step);
     let (is_shown, is_beyond, is_within) = if is_above {
-        (measured.finding == Finding::Larger, measured.ratio > limit, measured.high <= limit)
+        (measured.finding == Finding::Larger, measured.ratio - step > limit, high <= limit)
     } else {
-        (measured.finding == Finding::Smaller, measured.ratio < limit, measured.low >= limit)
+        (measured.finding == Finding::Smaller, measured.ratio + step < limit, low >= limit)
     };
     let percent =
         |ratio: f64| format::change_percent(ratio, 1.0).unwrap_or_else(|| format::NOTHING.to_owned());
     let seen = format!(
         "{} (99 % interval {} to {}; {})",
         percent(measured.ratio),
-        percent(measured.low),
-        percent(measured.high),
+        percent(low),
+        percent(high),
         grounds(difference.basis)
     );
     match (is_shown && is_beyond, is_within) {

@@ -458,6 +458,16 @@ fn notes(taken: &[Taken], groups: &[Vec<&Taken>]) -> Vec<String> {
     if taken.iter().any(|other| machine(other) != machine(&taken[0])) {
         notes.push("The runs come from different machines, which may cause differences.".to_owned());
     }
+    let counting = || groups.iter().flatten().filter(|taken| taken.run.left_out.is_none());
+    let kept = counting().filter(|taken| taken.run.result.lab.from_snapshot).count();
+    if (1..counting().count()).contains(&kept) {
+        notes.push(
+            "Some of these runs began with a database that was made and loaded by themselves, others with one that was just \
+             started again on volumes that were loaded before (`lab.from_snapshot`): its buffers were empty, which may cause \
+             differences. `--boot-each` has all begin alike."
+                .to_owned(),
+        );
+    }
     let doubted = taken.iter().filter(|taken| !taken.run.result.lab.warnings.is_empty()).count();
     if doubted > 0 {
         notes

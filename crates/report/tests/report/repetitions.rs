@@ -65,7 +65,22 @@ fn the_worst_repetition_is_named_with_its_directory_and_one_without_a_figure_is_
         (first_success.runs, first_success.runs_with_value, first_success.unit.as_str()),
         (12, 11, "s")
     );
+    // It never came, so no value is the worst, and of twelve runs the eleventh best is the last that came.
+    assert_eq!((first_success.worst, first_success.nine_of_ten.is_some()), (None, true));
+    assert!(first_success.worst_run_dir.as_ref().is_some_and(|path| path.ends_with("cells/1/run-7")));
     assert_eq!(figure(&all, "lost_writes").unit, "count");
+}
+
+#[test]
+fn what_half_of_the_repetitions_do_not_have_nine_of_ten_do_not_keep_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut matrix = repeated(folder.path());
+    for cell in matrix.cells.iter_mut().take(7) {
+        cell.result.as_mut().expect("a result").faults[0].recovery_s.first_success = None;
+    }
+    let all = compare::distributions_of(&matrix);
+    let told = figure(&all, "first_success");
+    assert_eq!((told.runs_with_value, told.median, told.nine_of_ten, told.worst), (5, None, None, None));
 }
 
 #[test]

@@ -44,6 +44,10 @@ impl Kept {
                 Err(why) => why_not.entry(why).or_default().push(&cell.label),
             }
         }
+        if !why_not.is_empty() {
+            // A database that was just started again is not one that was just loaded: cells are compared, so all begin alike.
+            kept.cells.clear();
+        }
         for (why, labels) in why_not {
             let labels = labels.join("; ");
             desk.terminal.note(&format!("every run boots a lab of its own: {why} ({labels})"));
@@ -71,6 +75,7 @@ impl Kept {
         series.note_lab(turn, &directory, &discarded);
         if launched.is_err() {
             self.cells.remove(&turn.cell);
+            self.labs.remove(&turn.cell).map(KeptLab::end);
             desk.terminal
                 .note("the lab is discarded, and every further run boots its own: there is no result");
         } else if !discarded.is_empty() {

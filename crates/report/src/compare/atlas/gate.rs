@@ -130,5 +130,5 @@ fn of_figure(against: &Against, figure: &Figure, gate: &Gate) -> (Verdict, Strin
     let basis = Basis::Runs { first: theirs.len(), second: ours.len() };
     let reference = Cell { values: theirs, difference: None };
     let cell = Cell { values: ours, difference: Some(Difference { measured, basis }) };
-    of_cell(&reference, &cell, gate.bound)
+    of_cell(&reference, &cell, gate.bound, figure.kind.resolution())
 }
