@@ -40,6 +40,10 @@ pub struct Run {
     pub new_leader_s: Option<f64>,
     /// Until throughput was at 95 % of the baseline for good.
     pub sustained_s: Option<f64>,
+    /// Whether a load's throughput could not be held against its baseline, so that a time that is missing is not known to be
+    /// `never`; none where a run was kept without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_incomparable: Option<bool>,
     /// Of the checks that count lost writes.
     pub acknowledged_writes: Option<u64>,
     /// Acknowledged writes that are missing.
@@ -105,6 +109,12 @@ impl Run {
         self.lost_writes.map(|count| LostWrites::of(count, self.lost_writes_at_least))
     }
 
+    /// Whether a time to recover that is missing is known never to have come within the run.
+    #[must_use]
+    pub fn never_recovered(&self) -> bool {
+        self.gap_is_open || self.is_incomparable == Some(false)
+    }
+
     /// What a result says. The fault of an atlas run is its first; a run without one has nothing to tell of it.
     #[must_use]
     pub fn of(result: &RunResult) -> Run {
@@ -130,6 +140,7 @@ impl Run {
             back_to_95_percent_s: fault.and_then(|fault| fault.recovery_s.back_to_95_percent),
             new_leader_s: fault.and_then(|fault| fault.new_leader_s),
             sustained_s: fault.and_then(|fault| fault.recovery_s.sustained),
+            is_incomparable: fault.map(|fault| fault.loads.iter().any(|load| load.incomparable.is_some())),
             acknowledged_writes: counting
                 .into_iter()
                 .collect::<Option<Vec<u64>>>()

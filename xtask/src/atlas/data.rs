@@ -17,7 +17,11 @@ use crate::bench::table::Spread;
 pub(super) fn in_a_line(run: &Run) -> String {
     let seconds =
         |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.1} s"));
-    let gap = if run.interrupted == Some(false) { "none".to_owned() } else { seconds(run.gap_s) };
+    let gap = match (run.interrupted, run.gap_s) {
+        (Some(false), _) => "none".to_owned(),
+        (_, None) => "unknown".to_owned(),
+        (_, Some(_)) => format!("{} s", gaps(&[run])),
+    };
     let lost = run.lost().map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
     let sustained = seconds(run.sustained_s);
     format!("{}, interruption {gap}, back for good {sustained}, lost {lost}", run.verdict)
@@ -83,6 +87,23 @@ pub(super) fn range(values: &[f64], digits: usize) -> String {
     format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
 }
 
+/// The median of the runs' longest times without a success, and the ends where they differ; nothing where no run has one. One that
+/// had not ended when the loads did is a lower bound, and so is what rests on it.
+pub(super) fn gaps(runs: &[&Run]) -> String {
+    let values: Vec<f64> = runs.iter().filter_map(|run| run.gap_s).collect();
+    if values.is_empty() {
+        return String::new();
+    }
+    let Spread { median, min, max } = Spread::of(&values);
+    let open = runs.iter().filter(|run| run.gap_is_open).filter_map(|run| run.gap_s);
+    let first_open_s = open.fold(f64::INFINITY, f64::min);
+    let bound = |value: f64| format!("{}{value:.1}", if first_open_s <= value { "≥ " } else { "" });
+    if values.len() < 2 || min == max {
+        return bound(median);
+    }
+    format!("{} ({} to {})", bound(median), bound(min), bound(max))
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use history::Verdict;
@@ -107,6 +128,7 @@ pub(super) mod tests {
             back_to_95_percent_s: Some(gap_s),
             new_leader_s: None,
             sustained_s: Some(gap_s + 1.0),
+            is_incomparable: Some(false),
             acknowledged_writes: Some(1_000),
             lost_writes: lost,
             lost_writes_at_least: false,

@@ -109,9 +109,12 @@ fn complete(
     let further = ["--seed", &first_seed, "--repeat", &missing.to_string()];
     let (_, result) = program::run_file(holdfast, &path, &further)?;
     let matrix: MatrixResult = serde_json::from_value(result).context("matrix.json")?;
+    let mut without = Vec::new();
     for repetition in matrix.cells {
-        let why = repetition.failure.unwrap_or_else(|| "it was not begun".to_owned());
-        let result = repetition.result.with_context(|| format!("{}: {why}", path.display()))?;
+        let Some(result) = repetition.result else {
+            without.push(repetition.failure.unwrap_or_else(|| "it was not begun".to_owned()));
+            continue;
+        };
         let of_a_kept_lab = repetition.lab_dir.is_some();
         let mut run = Run::of(&result);
         // Its database was made and loaded before it.
@@ -120,6 +123,7 @@ fn complete(
         cell.runs.push(run);
         data::save(folder, &cell)?;
     }
+    anyhow::ensure!(without.is_empty(), "{}: runs without a result: {}", path.display(), without.join("; "));
     Ok(())
 }
 

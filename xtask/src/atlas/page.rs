@@ -127,6 +127,7 @@ fn in_short(cell: &Cell) -> String {
     let unread = cell.runs.iter().filter(|run| run.lost_writes.is_none()).count();
     let mut words = interruptions(cell);
     words.push_str(&match lost.len() {
+        0 if unread == runs => String::new(),
         0 => "; none lost".to_owned(),
         with_loss => format!(
             "; **{}{} lost** in {with_loss} of {runs}",
@@ -151,14 +152,15 @@ fn in_short(cell: &Cell) -> String {
 /// How long clients went without a success.
 fn interruptions(cell: &Cell) -> String {
     let runs = cell.runs.len();
-    let gaps: Vec<f64> =
-        cell.runs.iter().filter(|run| run.interrupted == Some(true)).filter_map(|run| run.gap_s).collect();
+    let interrupted: Vec<&Run> =
+        cell.runs.iter().filter(|run| run.interrupted == Some(true) && run.gap_s.is_some()).collect();
+    let gaps = data::gaps(&interrupted);
     let unknown = cell.runs.iter().filter(|run| run.interrupted.is_none() || run.gap_s.is_none()).count();
-    let mut words = match gaps.len() {
+    let mut words = match interrupted.len() {
         0 if unknown == runs => return "interruption unknown".to_owned(),
         0 => "no interruption".to_owned(),
-        some if some + unknown == runs => format!("{} s", range(&gaps, 1)),
-        some => format!("{} s in {some} of {runs}", range(&gaps, 1)),
+        some if some + unknown == runs => format!("{gaps} s"),
+        some => format!("{gaps} s in {some} of {runs}"),
     };
     if unknown > 0 {
         let _ = write!(words, "; unknown in {unknown} of {runs}");
@@ -205,7 +207,8 @@ fn engine_page(engine: &EngineSetting, cells: &Cells) -> String {
         "\nInterruption: the longest time without a success, of all loads. The four times are from the fault's effect. New \
          leader: the platform had promoted another node, or a node that was asked every 200 ms said that it leads. First success: of \
          the load that waited longest. For good: the end of the last second below 95 % of the baseline; `never` within the run \
-         where a run has none.\n\n\
+         where a run has none, `not shown` where its throughput could not be compared with a baseline or its record does not say. \
+         `≥`: the interruption had not ended when the loads did.\n\n\
          | fault | boot, s | CPU of the nodes, s | memory of the nodes, MB |\n|---|---|---|---|\n",
     );
     for (fault, cell) in &of_engine {
@@ -258,14 +261,21 @@ fn figure(runs: &[Run], digits: usize, of: impl Fn(&Run) -> Option<f64>) -> Stri
     }
 }
 
-/// A time to recover, and in how many runs it never came.
+/// A time to recover, in how many runs it never came, and of how many it is not known.
 fn recovery(runs: &[Run], of: impl Fn(&Run) -> Option<f64>) -> String {
-    let values: Vec<f64> = runs.iter().filter_map(of).collect();
-    match runs.len() - values.len() {
-        0 => range(&values, 1),
-        never if values.is_empty() => format!("never in {never}"),
-        never => format!("{}; never in {never}", range(&values, 1)),
+    let values: Vec<f64> = runs.iter().filter_map(&of).collect();
+    let without = runs.iter().filter(|run| of(run).is_none());
+    let (never, unknown): (Vec<&Run>, Vec<&Run>) = without.partition(|run| run.never_recovered());
+    let mut words = Vec::new();
+    if !values.is_empty() {
+        words.push(range(&values, 1));
     }
+    for (runs, what) in [(never, "never"), (unknown, "not shown")] {
+        if !runs.is_empty() {
+            words.push(format!("{what} in {}", runs.len()));
+        }
+    }
+    words.join("; ")
 }
 
 fn row(engine: &EngineSetting, fault: &FaultSetting, cell: &Cell) -> String {

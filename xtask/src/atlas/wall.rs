@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use ::atlas::{Cell, Run};
 use history::Verdict;
 
+use super::data;
 use super::data::Cells;
 use super::engines::{ENGINES, EngineSetting};
 use super::faults::FAULTS;
-use crate::bench::table::Spread;
 
 /// Left of the fields: the faults' names.
 const NAMES_WIDTH: f64 = 270.0;
@@ -119,10 +119,10 @@ fn field(svg: &mut String, (left, top): (f64, f64), cell: Option<&Cell>) {
 
 /// The median, and from how many runs.
 fn in_words(runs: &[Run]) -> String {
-    let gaps: Vec<f64> = runs.iter().filter_map(|run| run.gap_s).collect();
-    let median = match gaps.as_slice() {
-        [] => "unknown".to_owned(),
-        _ => format!("{:.1} s", Spread::of(&gaps).median),
+    let gaps = data::gaps(&runs.iter().collect::<Vec<_>>());
+    let median = match gaps.split(" (").next().unwrap_or_default() {
+        "" => "unknown".to_owned(),
+        median => format!("{median} s"),
     };
     match runs.len() {
         1 => format!("{median}, 1 run"),
