@@ -5,6 +5,7 @@ It speaks the protocol of docs/guide/client-programs.md over its standard input 
 the driver. What it owns: which errors are definite, and how statements, parameters and rows are put to a driver.
 """
 
+import ctypes
 import importlib
 import json
 import os
@@ -73,6 +74,10 @@ DEFINITE_IGNITE = [
     ("other", "PK unique constraint is violated"),
 ]
 
+# The class of SQLSTATE for a constraint that was violated (SQL:2016, part 2, clause 24.1), for drivers that have no codes: a load
+# that inserts a key of its own tells by it that the key was taken.
+INTEGRITY = "23000"
+
 # Drivers that hold Python's lock while they wait for the server: no other thread runs meanwhile. Each of their sessions has a
 # process of its own.
 HOLDS_THE_LOCK = {"pyignite_dbapi"}
@@ -119,7 +124,7 @@ def verdict(error):
     if type(error).__module__.split(".")[0] == "pyignite_dbapi":
         return verdict_of_ignite(error)
     if names & DEFINITE_EXCEPTIONS:
-        return "other", None, True
+        return "other", INTEGRITY if "IntegrityError" in names else None, True
     return "connection", None, False
 
 
@@ -130,7 +135,7 @@ def verdict_of_ignite(error):
     said = str(error).split(": ", 1)[-1]
     for kind, beginning in DEFINITE_IGNITE:
         if said.startswith(beginning):
-            return kind, None, True
+            return kind, INTEGRITY if "unique constraint" in beginning else None, True
     return "connection" if type(error).__name__ in ("OperationalError", "InterfaceError") else "other", None, False
 
 
@@ -324,7 +329,13 @@ class Session(threading.Thread):
             self.finish("COMMIT", self.connection.commit)
             self.notices.look(True)
             return {}
-        result = self.execute(step["sql"], step["parameters"], ask, page_rows)
+        try:
+            result = self.execute(step["sql"], step["parameters"], ask, page_rows)
+        except Exception:
+            if not self.in_block and not self.autocommits:
+                # The driver began a transaction for this statement alone.
+                self.connection.rollback()
+            raise
         if not self.in_block:
             if not self.autocommits:
                 self.connection.commit()
@@ -389,6 +400,14 @@ class Lines:
         return json.loads(line) if line else None
 
 
+def end_with_parent():
+    """Has the kernel kill this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
+    parent_death_signal = 1
+    ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+    if os.getppid() == 1:
+        os._exit(1)
+
+
 class Apart:
     """A session in a process of its own. It ends when it is closed, whatever it is doing, and with this process. A driver may end it
     as well, by an error that nobody catches: what it was asked last is answered with that."""
@@ -405,6 +424,9 @@ class Apart:
         answers_from, answers = os.pipe()
         self.child = os.fork()
         if self.child == 0:
+            # The program's own input is not its: whoever listens there is told by its end that the program has ended.
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            end_with_parent()
             # Every other end of a pipe, of this session and of others, is somebody else's.
             os.closerange(3, min(asked_of, answers))
             os.closerange(min(asked_of, answers) + 1, max(asked_of, answers))

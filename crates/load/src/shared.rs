@@ -277,8 +277,8 @@ impl Shared {
             recorder.record_ok(service, completed.saturating_duration_since(invoked));
         }
         recorder.record_ok(self.transaction, latency);
-        if let Some(kind) = self.kinds.get(kind) {
-            recorder.record_ok(*kind, latency);
+        if let Some(kind) = self.told_apart(kind) {
+            recorder.record_ok(kind, latency);
         }
         drop(recorder);
         self.waits.borrow_mut().succeeded(self.seconds(completed), self.is_something_due());

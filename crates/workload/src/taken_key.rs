@@ -31,6 +31,7 @@ mod tests {
         for taken in ["23505", "23000", "1062", REFUSED] {
             assert!(!is_definite(Some(taken)), "{taken}");
         }
+        // Whatever has no code says nothing of a key.
         assert!(is_definite(None) && is_definite(Some("40001")) && is_definite(Some("1213")));
     }
 }

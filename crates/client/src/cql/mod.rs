@@ -324,8 +324,8 @@ impl CqlClient {
     fn terms(&self, effect: Effect) -> Terms<'static> {
         let is_read = effect == Effect::Read;
         // Lightweight transactions have an order of their own.
-        let is_timed =
-            matches!(effect, Effect::Write | Effect::Batch) && self.timestamps == Timestamps::Client;
+        let is_timed = matches!(effect, Effect::Write | Effect::Batch | Effect::UnloggedBatch)
+            && self.timestamps == Timestamps::Client;
         Terms {
             consistency: if is_read { self.reads } else { self.writes }.number(),
             serial_consistency: (effect == Effect::ConditionalWrite).then(|| Consistency::Serial.number()),

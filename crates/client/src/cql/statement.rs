@@ -15,6 +15,8 @@ pub(super) enum Effect {
     ConditionalWrite,
     /// It writes several partitions: a batch.
     Batch,
+    /// The same, sent partition by partition without a log: one of several, or of counters.
+    UnloggedBatch,
     /// Anything else: tables, keyspaces.
     Other,
 }
@@ -51,8 +53,11 @@ pub(super) fn effect_of(cql: &str) -> Effect {
             }
         }
         word if is(word, "begin") => {
+            let kind = cql.split_whitespace().nth(1).unwrap_or_default();
             if is_conditional() {
                 Effect::ConditionalWrite
+            } else if is(kind, "unlogged") || is(kind, "counter") {
+                Effect::UnloggedBatch
             } else {
                 Effect::Batch
             }
@@ -109,6 +114,18 @@ mod tests {
             "BEGIN BATCH DELETE FROM t WHERE k = ?; APPLY BATCH",
             &[0],
             Effect::Batch,
+        );
+        check(
+            "begin unlogged batch APPLY BATCH",
+            "begin unlogged batch APPLY BATCH",
+            &[],
+            Effect::UnloggedBatch,
+        );
+        check(
+            "BEGIN COUNTER BATCH APPLY BATCH",
+            "BEGIN COUNTER BATCH APPLY BATCH",
+            &[],
+            Effect::UnloggedBatch,
         );
         check(
             "CREATE TABLE IF NOT EXISTS t (k int PRIMARY KEY)",

@@ -6,7 +6,7 @@
 //!
 //! | code | plain write | batch | conditional write |
 //! |---|---|---|---|
-//! | 0x1000 Unavailable | definite: replicas are counted before any is asked | definite: so are all of a batch's | indefinite: they are counted again for the commit of what was already accepted |
+//! | 0x1000 Unavailable | definite: replicas are counted before any is asked | definite: so are all of a logged batch's; indefinite for an unlogged one and for counters, which are sent partition by partition | indefinite: they are counted again for the commit of what was already accepted |
 //! | 0x1001 Overloaded | definite: thrown before anything is sent | indefinite: another partition may have been sent | indefinite: so is the commit |
 //! | 0x1002 `IsBootstrapping` | definite: the node has not joined | definite | definite |
 //! | 0x1100 Write timeout, of whatever kind | indefinite: replicas that were late have it, or get it by a hint | indefinite; `BATCH_LOG` too, since one of its replicas may have the log and replay it | indefinite: it may have been accepted, and whoever comes next finishes it |
@@ -55,7 +55,9 @@ pub(super) fn of(refusal: &Refusal, effect: Effect) -> Verdict {
     use Worth::{Doubtful, Good, Nothing};
     let of_plain_write = effect == Effect::Write;
     let (class, proves, session) = match &refusal.error {
-        DbError::Unavailable { .. } => (Other, effect != Effect::ConditionalWrite, Doubtful),
+        DbError::Unavailable { .. } => {
+            (Other, !matches!(effect, Effect::ConditionalWrite | Effect::UnloggedBatch), Doubtful)
+        }
         DbError::Overloaded => (Other, of_plain_write, Doubtful),
         DbError::IsBootstrapping => (Connection, true, Nothing),
         DbError::WriteTimeout { .. } | DbError::ReadTimeout { .. } => (Timeout, false, Doubtful),
@@ -114,6 +116,8 @@ mod tests {
         check(0x000A, &[], ErrorClass::Other, always);
         check(0x0100, &[], ErrorClass::Connection, always);
         check(0x1000, &counts(&[2, 1], &[]), ErrorClass::Other, [true, true, false, true]);
+        let unavailable = refusal(0x1000, &counts(&[2, 1], &[]));
+        assert!(!of(&unavailable, Effect::UnloggedBatch).definite, "one partition may have been sent");
         check(0x1001, &[], ErrorClass::Other, [true, false, false, false]);
         check(0x1002, &[], ErrorClass::Connection, always);
         check(0x1003, &[], ErrorClass::Other, never);

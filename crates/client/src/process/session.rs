@@ -131,6 +131,11 @@ impl ProcessClient {
         let planned = self.plan(&statements, executions);
         let begins = statements.get(first.statement.0).is_some_and(|one| one.kind == StatementKind::Begin);
         let is_wrapped = self.status == TransactionStatus::Idle && !begins;
+        let commits = |execution: &Execution<'_>| {
+            statements.get(execution.statement.0).is_some_and(|one| one.kind == StatementKind::Commit)
+        };
+        let before_last = &executions[..executions.len() - usize::from(!is_wrapped)];
+        let commits_on_the_way = before_last.iter().any(commits);
         let asked = planned.and_then(|(mut steps, mut kinds)| {
             if is_wrapped {
                 let sql = self.beginning().map(ToOwned::to_owned).into_iter().collect();
@@ -157,7 +162,7 @@ impl ProcessClient {
                     }
                 }
             }
-            return Err(error);
+            return Err(SessionError { definite: error.definite && !commits_on_the_way, ..error });
         }
         let skipped = usize::from(is_wrapped);
         for (place, outcome) in ended?.into_iter().skip(skipped).take(executions.len()).enumerate() {
@@ -256,7 +261,7 @@ impl ProcessClient {
 fn before_read(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Mysql => {
-            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT"
         }
         Dialect::Standard => "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         Dialect::Postgres | Dialect::Cql => {

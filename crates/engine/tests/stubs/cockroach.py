@@ -2,7 +2,7 @@
 """A stand-in for the program `cockroach` of CockroachDB 20.1, as strict about its command line as that is.
 
 It keeps engines/cockroachdb.yaml honest where the database itself cannot be had: flags, ports, the cluster that waits for
-`cockroach init`, SQL over PostgreSQL's protocol with retry errors (40001), tables of `crdb_internal`, and what its SQL lacks.
+`cockroach init`, SQL over PostgreSQL's protocol with retry errors (40001), ranges and their zones, and what its SQL lacks.
 Sources: the documentation of 20.1, "cockroach start", "cockroach init", "Client connection parameters", "Transaction retry
 errors". It is no database: the node that was initialized holds all data, in SQLite, and the others hand sessions on to it.
 """
@@ -97,6 +97,8 @@ class Node:
         # The address of the node with the rows, once there is a cluster.
         self.holder = self.address if os.path.exists(self.database) else None
         self.replicas = 0
+        # Copies that a zone was told to have, where it was.
+        self.zones = {}
         self.statements = 0
         self.lock = threading.Lock()
         # Whoever writes: one transaction after the other, in the order in which they come.
@@ -410,13 +412,16 @@ class Session:
 
     def configured(self, sql):
         """Rows of what is not kept in tables; nothing for any other statement."""
-        if re.fullmatch(r"(?i)ALTER RANGE default CONFIGURE ZONE USING num_replicas = [1-9]\d*", sql):
+        zone = r"(?i)ALTER (RANGE (?:default|meta|liveness|system)|DATABASE system) CONFIGURE ZONE USING num_replicas = ([1-9]\d*)"
+        if asked := re.fullmatch(zone, sql):
+            self.node.zones[asked[1].lower()] = int(asked[2])
             return []
         if re.fullmatch(r"(?i)CREATE DATABASE( IF NOT EXISTS)? \w+", sql):
             return []
-        ranges = r"(?i)SELECT count\(\*\) FROM crdb_internal\.ranges_no_leases WHERE array_length\(replicas, 1\) < (\d+)"
+        ranges = r"(?i)SELECT count\(\*\) FROM \[SHOW RANGES FROM DATABASE system\] WHERE array_length\(replicas, 1\) < (\d+)"
         if lacking := re.fullmatch(ranges, sql):
-            return [(0 if self.node.replicas >= int(lacking[1]) else 30,)]
+            held = min(self.node.replicas, self.node.zones.get("database system", 5))
+            return [(0 if held >= int(lacking[1]) else 30,)]
         if "crdb_internal" in sql:
             self.refuse("42P01", "relation does not exist: %s" % sql)
         return None

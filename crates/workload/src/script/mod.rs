@@ -41,6 +41,9 @@ use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Work
 
 const NAME: &str = "script";
 
+/// What a load's results call all transactions, connecting and tries in vain.
+const RESERVED: [&str; 3] = ["transaction", "connect", "retry"];
+
 /// Examples of each violated condition.
 const EXAMPLES: usize = 3;
 
@@ -142,6 +145,9 @@ impl Scripts {
                     &name,
                     "names are made of letters, digits, `-` and `_`",
                 ));
+            }
+            if RESERVED.contains(&name.as_ref()) {
+                return Err(options.bad(&option("name"), &name, "results call something else so"));
             }
             if scripts.iter().any(|known| known.name == name) {
                 return Err(options.bad(&option("name"), &name, "another script has the same name"));
