@@ -11,10 +11,10 @@ use history::{Action, Key, Operation, Outcome, Verdict};
 
 use crate::Check;
 use crate::names::{Keys, Sessions, numbered};
+use crate::open_transfers::{self, OpenTransfer};
 use crate::report::Report;
 use crate::soundness::{Contradiction, check_times};
 use crate::story::{Story, counted, with_examples};
-use crate::subsets;
 
 /// The check's name.
 pub const NAME: &str = "bank";
@@ -283,14 +283,16 @@ impl Bank {
         last: &Read,
         story: &mut Story,
     ) {
-        let of_place = |key: &Key, (from, to, amount): &(&Key, &Key, i128)| {
-            amount * (i128::from(*to == key) - i128::from(*from == key))
+        let places: BTreeMap<&Key, usize> = touched.iter().copied().zip(0..).collect();
+        let placed = |(from, to, amount): &(&Key, &Key, i128)| OpenTransfer {
+            from: places[*from],
+            to: places[*to],
+            amount: *amount,
         };
-        let change = |transfer| touched.iter().map(|key| of_place(key, transfer)).collect();
-        let changes: Vec<Vec<i128>> = open.iter().map(change).collect();
-        let wanted: Vec<i128> = touched.iter().map(|key| beyond(key)).collect();
+        let placed: Vec<OpenTransfer> = open.iter().map(placed).collect();
+        let beyond: Vec<i128> = touched.iter().map(|key| beyond(key)).collect();
         let (transfers, accounts) = (counted(open.len(), "transfer"), counted(touched.len(), "account"));
-        match subsets::add_up(&changes, &wanted) {
+        match open_transfers::explain(&placed, &beyond) {
             Some(true) => {}
             Some(false) => story.fail(format!(
                 "{} found balances in {accounts} that the acknowledged transfers leave with no choice of the {transfers} \

@@ -12,6 +12,7 @@ pub mod last_writes;
 pub mod ledger;
 pub mod list_append;
 mod names;
+mod open_transfers;
 pub mod register;
 pub mod registry;
 pub mod report;

@@ -332,7 +332,7 @@ mod tests {
         assert!(reading.found().is_empty());
         reading.observe(Outcome::Ok, "PAYMENT", &rows, false);
         assert!(reading.found().is_empty(), "not read whole");
-        reading.observe(Outcome::Ok, "PAYMENT", &rows, true);
+        reading.observe(Outcome::Ok, "PAYMENT", &[], true);
         assert_eq!(reading.found()["PAYMENT"]["a"], 1);
     }
 
