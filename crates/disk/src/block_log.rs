@@ -89,6 +89,11 @@ impl BlockLog {
         self.generations.drain(..=last);
     }
 
+    /// The file's size as it would be after a power-off.
+    pub(crate) fn durable_size(&self) -> u64 {
+        self.durable_size
+    }
+
     /// Whether all of a file of `size` bytes is durable.
     pub(crate) fn is_clean(&self, size: u64) -> bool {
         self.generations.is_empty() && self.durable_size == size

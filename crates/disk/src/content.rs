@@ -233,6 +233,8 @@ impl<S: Store> Volume<S> {
     ) -> Result<(), Refusal> {
         let old = file(state, number)?.size;
         let object = self.object(state, number)?;
+        // A write before it is the last one no more: nothing of it is torn.
+        state.last_write = None;
         let cut_blocks = old.saturating_sub(size) / BLOCK_BYTES;
         if cut_blocks > self.limits.blocks_max as u64 {
             // More than is remembered: durable at once, so that memory is not filled with it first.
@@ -275,6 +277,7 @@ impl<S: Store> Volume<S> {
         let object = self.object(&state, number)?;
         let makes_zeros = mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0;
         if makes_zeros {
+            state.last_write = None;
             self.keep_for_snapshot(&mut state, number, &object, (offset, end));
         }
         self.keep(&mut state, number, &object, offset, offset)?;
@@ -342,11 +345,19 @@ impl<S: Store> Volume<S> {
         all_paid
     }
 
+    /// Whether the sync that the kernel asks for after such a write has been done with it.
+    pub(crate) fn is_synced_with_write(&self, number: u64, scope: Scope) -> bool {
+        let data_only = scope == Scope::Data;
+        let mut state = self.lock();
+        state.tree.waiting_of(number, data_only).is_empty()
+            && is_done_with_write(&mut state, number, data_only)
+    }
+
     fn sync_truly(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
         let data_only = scope == Scope::Data;
         let (begun, operations, kept, bytes) = {
             let mut state = self.lock();
-            let operations = state.tree.waiting_of(number, data_only);
+            let operations = state.tree.waiting_of(number, data_only && !has_another_size(&state, number));
             if operations.is_empty() && is_done_with_write(&mut state, number, data_only) {
                 return Ok(());
             }
@@ -384,7 +395,7 @@ impl<S: Store> Volume<S> {
 
     /// The kernel asks for a sync after every write of an opening with `O_SYNC` or `O_DSYNC`, although the write has said
     /// that it is one. That one sync is no further work for the disk.
-    fn note_synced_with_write(&self, number: u64) {
+    pub(crate) fn note_synced_with_write(&self, number: u64) {
         let mut state = self.lock();
         let Ok(file) = file_mut(&mut state, number) else { return };
         file.is_synced_with_write = file.log.is_clean(file.size);
@@ -432,6 +443,13 @@ impl<S: Store> Volume<S> {
             self.names_are_durable(&mut state, [oldest].into());
         }
     }
+}
+
+/// Whether a file has another size than what is durable of it. The sync of its data then needs its inode, and with it the names
+/// that were given to it before: ext4 commits the transaction of the inode's size, and all before it; XFS forces the log up to
+/// the inode.
+fn has_another_size<O>(state: &State<O>, number: u64) -> bool {
+    file(state, number).is_ok_and(|file| file.log.durable_size() != file.size)
 }
 
 /// Whether a sync is the one that the kernel asks for after a write that was synced with it, and finds nothing to do.

@@ -14,7 +14,8 @@
 //! * `fsync(file)`: its content, size, mode, owner, extended attributes, and its names: creations, links and renames of
 //!   this file, with what they depend on. POSIX promises no names; ext4, XFS, Btrfs and F2FS keep them.
 //! * `fdatasync(file)`: content and size; names only of a file that has no durable name yet, which could not be found
-//!   again otherwise.
+//!   again otherwise, and of one whose size is not the durable one: ext4 commits the transaction of the new size, and all
+//!   before it, and XFS forces the log up to the inode's last change.
 //! * `fsync(directory)`: all changes of names in it, and what they depend on.
 //! * `O_SYNC`, `O_DSYNC`: as if `fsync`, `fdatasync` followed each write.
 //! * `sync_file_range`: nothing, as its manual page says. `sync` and `syncfs`: nothing, because the kernel does not tell a

@@ -234,7 +234,7 @@ mod tests {
     use crate::DiskGroup;
     use crate::attributes::Attributes;
     use crate::medium::{Defect, SyncTimes};
-    use crate::tree::ROOT;
+    use crate::tree::{ROOT, RenameKind};
     use crate::volume::{Limits, NewInode, Scope, Volume};
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
@@ -312,6 +312,22 @@ mod tests {
         write(&[7], None);
         volume.power_off(None).expect("power-off");
         assert_eq!(content(&volume, file), [6, 4]);
+    }
+
+    #[test]
+    fn what_was_appended_to_a_renamed_file_and_synced_is_under_its_new_name() {
+        for (appended, kept) in [(&[2, 3][..], "g"), (&[2], "f")] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let (volume, file) = on_modelled(folder.path(), Duration::ZERO);
+            let [f, g] = ["f", "g"].map(OsStr::new);
+            volume.rename((ROOT, f), (ROOT, g), RenameKind::Replace, NOW).expect("renamed");
+            volume.write(file, 0, appended, None, false, NOW).expect("written");
+            volume.sync(file, Scope::Data).expect("synced");
+            volume.power_off(None).expect("power-off");
+            // Of the same size, its data can be synced without its inode.
+            assert_eq!(volume.look_up(ROOT, OsStr::new(kept)).expect("found").inode, file);
+            assert_eq!(content(&volume, file), appended);
+        }
     }
 
     #[test]

@@ -76,8 +76,15 @@ impl<S: Store> Mirror<S> {
             marks.iter().for_each(|mark| mark.mark_in(&mut order.refused.0));
         }
         // What has no content, or is not there, is refused before anything changes.
-        let changed_nothing =
-            matches!(refusal, Refusal::EISDIR | Refusal::EINVAL | Refusal::ESTALE | Refusal::ENOENT);
+        let changed_nothing = matches!(
+            refusal,
+            Refusal::EISDIR
+                | Refusal::EINVAL
+                | Refusal::ESTALE
+                | Refusal::ENOENT
+                | Refusal::EOPNOTSUPP
+                | Refusal::EFBIG
+        );
         match (may_be_half_done && !changed_nothing, undecided) {
             (false, _) => {}
             (true, true) => order.refused.1.extend(marks),
@@ -294,7 +301,10 @@ impl<S: Store> Files for Mirror<S> {
                 true,
             ),
         )?;
-        through.map_or(Ok(()), |scope| self.sync(number, scope))
+        let Some(scope) = through else { return Ok(()) };
+        self.sync(number, scope)?;
+        self.volume.note_synced_with_write(number);
+        Ok(())
     }
 
     fn allocate(
@@ -318,6 +328,9 @@ impl<S: Store> Files for Mirror<S> {
     }
 
     fn sync(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
+        if self.volume.is_synced_with_write(number, scope) {
+            return Ok(());
+        }
         // Said before it is done here, so that both happen at once; what comes in between is covered here as well.
         let began = self.now();
         let sequence = self.record_sync(number, scope)?;

@@ -302,10 +302,11 @@ impl<'a> Model<'a> {
 
     fn is_synced(&mut self, number: u64, scope: Scope) {
         let Some(file) = self.files.get_mut(&number) else { return };
+        let has_another_size = file.since_sync.first().is_none_or(|synced| synced.len() != file.live.len());
         file.since_sync = vec![file.live.clone()];
         // fdatasync promises a name to a file that has none yet. Another sync may have given it an earlier one, by what
         // it depended on: then that one is enough.
-        if scope == Scope::All {
+        if scope == Scope::All || has_another_size {
             for meanings in self.names.values_mut().filter(|meanings| meanings.last() == Some(&Some(number)))
             {
                 meanings.drain(..meanings.len() - 1);
