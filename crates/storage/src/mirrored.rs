@@ -269,14 +269,25 @@ impl MirroredDisk {
             serving.mirror.interrupt(false);
         }
         let others: Vec<usize> = serving.peers.clone();
+        let mut cut_short = BTreeSet::new();
         for (peer, other) in others.iter().enumerate() {
-            serving.mirror.heard_last(peer, state.components[*other].drain());
+            let drained = state.components[*other].drain();
+            serving.mirror.heard_last(peer, drained.last);
+            if !drained.is_whole {
+                cut_short.insert(*other);
+            }
         }
         self.note_ends(&mut state, &serving);
-        // What it had received, and was acknowledged, went with its power; or it could not be brought back.
+        // What it had received, and was acknowledged, went with its power, or its disk did not take it; or it could not be
+        // brought back.
         let is_semi = self.policy.acknowledge == Acknowledge::Semi;
-        let is_behind = |of: &Component| !of.is_on() && (is_semi || matches!(of.last_loss(), Some(Err(_))));
-        let behind = others.iter().copied().filter(|other| is_behind(&state.components[*other]));
+        let is_behind = |other: &usize| {
+            let of = &state.components[*other];
+            let has_no_power = !of.is_on();
+            is_semi && (has_no_power || cut_short.contains(other))
+                || has_no_power && matches!(of.last_loss(), Some(Err(_)))
+        };
+        let behind = others.iter().copied().filter(is_behind);
         let behind: BTreeSet<usize> = behind.collect();
         state.current.retain(|number| !behind.contains(number));
         let lacking = serving.mirror.end();

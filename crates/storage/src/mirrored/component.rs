@@ -215,13 +215,14 @@ impl Component {
     }
 
     /// Carries out what has arrived, and hears the present connection no longer: the one at its other end serves no more. What
-    /// its disk has not taken within the timeout is given up. Returns the number of the last message carried out; zero when
-    /// there was none, or its host has no power.
+    /// its disk has not taken within the timeout is given up.
     #[must_use]
-    pub fn drain(&self) -> u64 {
-        self.server().as_ref().map_or(0, |server| {
-            server.shared.end_connection(Shutdown::Read, Some((self.settings.timeout, &self.volume)));
-            server.shared.applied.load(Ordering::Acquire)
+    pub fn drain(&self) -> Drained {
+        let nothing = Drained { last: 0, is_whole: true };
+        self.server().as_ref().map_or(nothing, |server| {
+            let patience = Some((self.settings.timeout, &*self.volume));
+            let is_whole = server.shared.end_connection(Shutdown::Read, patience);
+            Drained { last: server.shared.applied.load(Ordering::Acquire), is_whole }
         })
     }
 
@@ -230,6 +231,15 @@ impl Component {
     pub fn take_trouble(&self) -> Option<String> {
         self.server().as_ref().and_then(|server| server.shared.connection().trouble.take())
     }
+}
+
+/// What a component has carried out of what arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// The number of the last message; zero when there was none, or its host has no power.
+    pub last: u64,
+    /// Whether nothing was given up.
+    pub is_whole: bool,
 }
 
 impl Drop for Component {
@@ -244,12 +254,12 @@ impl Shared {
     }
 
     /// Ends the present connection and waits for its thread; with a patience, for so long, and then the volume keeps it no
-    /// longer.
+    /// longer. False where it had to be let go of.
     fn end_connection(
         &self,
         how: Shutdown,
         patience: Option<(Duration, &disk::Volume<OnDisk<FolderStore>>)>,
-    ) {
+    ) -> bool {
         let (stream, thread) = {
             let mut connection = self.connection();
             (connection.stream.take(), connection.thread.take())
@@ -258,19 +268,21 @@ impl Shared {
             // One that is broken already needs no end.
             let _ = stream.shutdown(how);
         }
-        let Some(thread) = thread else { return };
+        let Some(thread) = thread else { return true };
         let Some((patience, volume)) = patience else {
             // It may wait for its disk.
             let _ = elsewhere(|| thread.join());
-            return;
+            return true;
         };
         let deadline = Instant::now() + patience;
         while !thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
-        volume.interrupt(!thread.is_finished());
+        let is_whole = thread.is_finished();
+        volume.interrupt(!is_whole);
         let _ = thread.join();
         volume.interrupt(false);
+        is_whole
     }
 }
 

@@ -204,6 +204,22 @@ impl MirroredDisk {
             Arc::new(Mirror::new(component.volume.clone(), self.policy, lacking, generation, extents));
         let (weak_self, served) = (self.weak_self.clone(), Arc::downgrade(&mirror));
         mirror.set_mover(Box::new(move || weak_self.upgrade()?.move_from(&served.upgrade()?)));
+        let begun = self.begin_to_serve(state, (number, host), (mirror.clone(), &peers), reason);
+        if begun.is_err() {
+            // Whoever serves next must know what they lack.
+            self.differences().ended(peers.iter().copied().zip(mirror.end()));
+        }
+        begun
+    }
+
+    fn begin_to_serve(
+        &self,
+        state: &mut State,
+        (number, host): (usize, HostId),
+        (mirror, peers): (Arc<ServingMirror>, &[usize]),
+        reason: ServingReason,
+    ) -> Result<Arc<dyn Files>, OpenError> {
+        let component = state.components[number].clone();
         let remote_service =
             (component.host != host).then(|| self.remote_service(&component, host, &mirror)).transpose()?;
         let files: Arc<dyn Files> = match &remote_service {
@@ -221,7 +237,7 @@ impl MirroredDisk {
             conversations,
         };
         for other in peers {
-            self.converse(state, &mut serving, other).map_err(OpenError::Thread)?;
+            self.converse(state, &mut serving, *other).map_err(OpenError::Thread)?;
         }
         state.current = BTreeSet::from([number]);
         state.serving = Some(serving);
@@ -367,7 +383,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::mirrored::test_mirror::{A, B, C, test_mirror};
+    use crate::mirrored::test_mirror::{A, B, C, test_mirror, that_acknowledges};
 
     fn where_open(disk: &MirroredDisk) -> Vec<(String, String)> {
         disk.openings().into_iter().map(|of| (of.host, of.component)).collect()
@@ -421,6 +437,29 @@ mod tests {
         } else {
             // It caught up in time.
             assert_eq!((told, refused), (vec![(B, true)], None));
+        }
+    }
+
+    #[test]
+    fn a_copy_whose_disk_did_not_take_what_it_had_received_is_not_up_to_date() {
+        for (first, is_stalled) in [(70, true), (71, false)] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let semi = scenario::Acknowledge::Semi;
+            let Some(disk) = that_acknowledges(folder.path(), first, Promotion::UpToDate, semi) else {
+                return eprintln!("skipped: a_copy_whose_disk: no network namespace may be entered");
+            };
+            let (_point, mount) = disk.prepare(A, false).expect("opened");
+            assert!(disk.settle(Duration::from_secs(30)), "the other component is up to date");
+            let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
+            let stalled = is_stalled.then(|| disk.hosts[B].disk.impose(disk::Defect::Stall));
+            let attributes = disk::Attributes::new(0o644, 0, 0, std::time::SystemTime::UNIX_EPOCH);
+            let made =
+                mirror.make(disk::ROOT, "f".as_ref(), &disk::NewInode::File, attributes).expect("made");
+            mirror.sync(made.inode, disk::Scope::All).expect("acknowledged once it is received");
+            mount.power_off();
+            disk.lose(&mount).expect("closed");
+            assert_eq!(disk.state().current.contains(&1), !is_stalled);
+            drop(stalled);
         }
     }
 

@@ -52,12 +52,13 @@ impl MirroredDisk {
         let component = Arc::new(self.component_on(host)?);
         let mut state = self.state();
         let gone = state.components[missed].place.name.clone();
+        let Some(mut serving) = state.serving.take() else {
+            // Nobody to copy from: an empty one must not be taken for one that has all.
+            return Ok(format!("nothing serves any more, so that the component on {gone} is kept"));
+        };
         let number = state.components.len();
         state.components.push(component);
         state.retired.insert(missed);
-        let Some(mut serving) = state.serving.take() else {
-            return Ok(format!("the component on {gone} is abandoned"));
-        };
         // The conversation with the one that is given up ends with it.
         if let Some(peer) = serving.peers.iter().position(|of| *of == missed) {
             serving.conversations[peer].stop();

@@ -21,6 +21,16 @@ pub const C: HostId = HostId::new(2);
 /// A volume with a component on each of the first two of three hosts, in the network of this process. Every test has a
 /// `first` of its own. Nothing where no network namespace may be entered.
 pub fn test_mirror(folder: &Path, first: usize, promote: Promotion) -> Option<Arc<MirroredDisk>> {
+    that_acknowledges(folder, first, promote, scenario::Acknowledge::Sync)
+}
+
+/// The same with another policy.
+pub fn that_acknowledges(
+    folder: &Path,
+    first: usize,
+    promote: Promotion,
+    acknowledge: scenario::Acknowledge,
+) -> Option<Arc<MirroredDisk>> {
     let hosts: Option<PerHost<_>> = ["a", "b", "c"].iter().map(|name| host_place::here(name)).collect();
     let class = scenario::StorageClass {
         name: "basic".to_owned(),
@@ -30,7 +40,7 @@ pub fn test_mirror(folder: &Path, first: usize, promote: Promotion) -> Option<Ar
     };
     let storage = scenario::Storage {
         replicas: 2,
-        acknowledge: scenario::Acknowledge::Sync,
+        acknowledge,
         apart: scenario::Apart::Hosts,
         rebuild_after: Duration::from_secs(60),
         timeout: Duration::from_secs(2),
