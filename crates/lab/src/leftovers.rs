@@ -34,7 +34,9 @@ pub fn remove(out: &Path) -> Vec<String> {
 }
 
 fn remove_below(folder: &Path, depth: usize, deadline: Instant, failed: &mut Vec<String>) {
-    if depth > 0 && volumes_path(folder).is_dir() {
+    // A link is not of a run: what it leads to is somebody's.
+    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    if depth > 0 && is_folder(&volumes_path(folder)) {
         if let Err(error) = remove_abandoned_volumes(folder, deadline) {
             failed.push(format!("volumes of an earlier run in {}: {error}", folder.display()));
         }

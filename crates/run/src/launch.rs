@@ -59,15 +59,18 @@ pub fn boot_to_keep(
     let (relayed, janitor) = start.relay(None, sender, receiver, show)?;
     match (relayed.is_remembered, janitor) {
         (true, Some(janitor)) => {
-            // The lab is gone; what else it had must not wait for its volumes.
-            let _ = lab::cgroup::remove_all(&start.orders.run_name, GROUPS_GONE_WITHIN);
+            let run_name = start.orders.run_name.clone();
             let run_directory = start.directory.path().to_owned();
             let failed = |error: std::io::Error| LaunchError::Lab {
                 part: "lab",
                 why: format!("its log cannot be locked: {error}"),
                 run_directory,
             };
-            KeptLab::new(start.directory, janitor).map(Some).map_err(failed)
+            // Locked at once: whoever removes what gone labs left must not take it for one.
+            let kept = KeptLab::new(start.directory, janitor).map_err(failed)?;
+            // The lab is gone; what else it had must not wait for its volumes.
+            let _ = lab::cgroup::remove_all(&run_name, GROUPS_GONE_WITHIN);
+            Ok(Some(kept))
         }
         (_, janitor) => {
             drop(janitor);

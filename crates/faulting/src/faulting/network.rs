@@ -1,7 +1,7 @@
 //! Network faults: conditions laid over the site's links, and partitions, imposed through the fabric. That they hold is
 //! shown by `network_watch`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fabric::{Block, FabricError, Path, Rule, RuleGuard};
 use faults::partition::{Split, blocked};
 use faults::{FaultRecord, Struck};
-use history::{EventKind, FaultId, NodeId};
+use history::{EventKind, FaultId, NodeId, Verdict};
 use paper::RequestedNetwork;
 use paper::network::{conditions_in_words, conditions_rule};
 use scenario::{
@@ -43,6 +43,8 @@ struct StandingNetwork {
     /// What it lays over the directions; none where it is a partition.
     conditions: Option<Conditions>,
     directions: Vec<(Path, Path)>,
+    /// Where each node was that was divided among parts; none where it names places.
+    divided: Option<BTreeMap<NodeId, Path>>,
     watched: Arc<Watched>,
 }
 
@@ -145,7 +147,9 @@ impl Faulting {
             shown,
         });
         let conditions = action.conditions().cloned();
-        let standing = StandingNetwork { guard, rules, conditions, directions, watched: watched.clone() };
+        let divided = divides_nodes(action).then(|| self.places_of_nodes());
+        let standing =
+            StandingNetwork { guard, rules, conditions, directions, divided, watched: watched.clone() };
         self.standing.insert(number, Box::new(standing));
         self.laid.push(number);
         let told = self.teller();
@@ -222,8 +226,14 @@ impl Faulting {
         });
         let (stood, told) = (self.stood_teller(), self.healing_teller());
         let tell = self.matrix_teller(number);
+        let outside = standing.divided.map(|divided| self.outside_of(&divided)).unwrap_or_default();
         self.in_background(move || {
-            stood(number, watched.show_stood(paused, counted.as_ref()));
+            let mut receipt = watched.show_stood(paused, counted.as_ref());
+            if !outside.is_empty() {
+                receipt.verdict = receipt.verdict.and(Verdict::Unknown);
+                receipt.evidence.extend(outside);
+            }
+            stood(number, receipt);
             let receipt = watched.show_healed(anew.as_ref(), mended, &now, (&stations, &looks, &unseen));
             told(number, mended_s, receipt);
             tell("has healed", &stations, &now);
@@ -369,6 +379,21 @@ impl Faulting {
         }
     }
 
+    /// Where each node is that has power.
+    fn places_of_nodes(&self) -> BTreeMap<NodeId, Path> {
+        self.datacentre.vms_on().into_iter().map(|vm| (vm, self.vm_path(vm))).collect()
+    }
+
+    /// Nodes with power that the rules between `divided` nodes do not know where they are now, each in a sentence.
+    fn outside_of(&self, divided: &BTreeMap<NodeId, Path>) -> Vec<String> {
+        let sentence = |(vm, place): (NodeId, Path)| match divided.get(&vm) {
+            Some(before) if *before == place => None,
+            Some(_) => Some(format!("node {vm} has come to another host, where it reaches all parts")),
+            None => Some(format!("node {vm} got power while the partition stood, and reaches all parts")),
+        };
+        self.places_of_nodes().into_iter().filter_map(sentence).collect()
+    }
+
     fn split(&self, split: &Split, number: FaultId) -> Vec<(Path, Path)> {
         let pairs = blocked(split, &self.datacentre.vms_on(), self.seed, number);
         pairs.into_iter().map(|(from, to)| (self.vm_path(from), self.vm_path(to))).collect()
@@ -387,6 +412,12 @@ impl Faulting {
             }
         }
     }
+}
+
+/// Whether an action divides the nodes themselves instead of cutting places off.
+fn divides_nodes(action: NetworkAction<'_>) -> bool {
+    let NetworkAction::Partition(PartitionFault { shape, .. }) = action else { return false };
+    matches!(shape, PartitionShape::Halves | PartitionShape::Ring | PartitionShape::Bridge(_))
 }
 
 /// The ways that show a fault between these stations: with it, and without it.

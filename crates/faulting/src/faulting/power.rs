@@ -122,9 +122,12 @@ impl Faulting {
             .iter()
             .filter_map(|vm| Some((vm.to_string(), self.datacentre.vms[*vm].namespaces()?)))
             .collect();
+        let mut effect_s = None;
         if !self.prevented {
             let on_copies = self.plant_on_copies(&record.hosts, &dying);
             self.plant_canaries(number, &dying);
+            // What clients feel begins here: one host after the other loses its network and then its processes.
+            effect_s = Some(self.events.now_s());
             let power_off = self.datacentre.power_off_hosts(&record.hosts);
             self.tell_who_died(record, &power_off);
             self.note_who_died_elsewhere(number, record, &power_off.died);
@@ -137,7 +140,7 @@ impl Faulting {
             true => Vec::new(),
             false => self.losses(record, &record.vms),
         };
-        let effect_s = self.events.now_s();
+        let effect_s = effect_s.unwrap_or_else(|| self.events.now_s());
         let (datacentre, longest_delay) = (self.datacentre.clone(), self.longest_delay);
         let told = self.teller();
         self.in_background(move || {
