@@ -110,11 +110,40 @@ holdfast_clock_gettimeofday:
 8:  add     rsp, 24
     ret
 
-    // time_t time(time_t *rdi), from the coarse clock as the real one
+    // time_t time(time_t *rdi). Shifted by whole seconds, which is the frequent case, the real one and an addition; else from the
+    // coarse clock, as the real one.
     .balign 16
     .globl holdfast_clock_time
 holdfast_clock_time:
     endbr64
+    mov     rax, [rip + .Lcode + {real_time}]
+    test    rax, rax
+    jz      .Ltime_coarse
+    mov     r8d, [rip + .Lcode + {sequence}]
+    test    r8d, 1
+    jnz     .Ltime_coarse
+    mov     rcx, [rip + .Lcode + {rate}]
+    or      rcx, [rip + .Lcode + {offset_rest}]
+    mov     r10, [rip + .Lcode + {offset_seconds}]
+    cmp     r8d, [rip + .Lcode + {sequence}]
+    jne     .Ltime_coarse
+    test    rcx, rcx
+    jnz     .Ltime_coarse
+    push    rdi
+    push    r10
+    sub     rsp, 8
+    xor     edi, edi
+    call    rax
+    add     rsp, 8
+    pop     r10
+    pop     rdi
+    add     rax, r10
+    test    rdi, rdi
+    jz      .Ltime_end
+    mov     [rdi], rax
+.Ltime_end:
+    ret
+.Ltime_coarse:
     push    rdi
     sub     rsp, 16
     mov     edi, 5
@@ -153,6 +182,7 @@ holdfast_clock_code_end:
     real_getres = const real(Real::ClockGetres),
     real_getcpu = const real(Real::Getcpu),
     real_getrandom = const real(Real::Getrandom),
+    real_time = const real(Real::Time),
     sequence = const shift(SHIFT_PAGE.sequence),
     offset = const shift(SHIFT_PAGE.offset),
     offset_seconds = const shift(SHIFT_PAGE.offset_seconds),

@@ -30,15 +30,17 @@ pub(crate) enum Real {
     ClockGetres,
     Getcpu,
     Getrandom,
+    Time,
 }
 
 impl Real {
-    pub(crate) const ALL: [(Real, &str); 5] = [
+    pub(crate) const ALL: [(Real, &str); 6] = [
         (Real::ClockGettime, "__vdso_clock_gettime"),
         (Real::Gettimeofday, "__vdso_gettimeofday"),
         (Real::ClockGetres, "__vdso_clock_getres"),
         (Real::Getcpu, "__vdso_getcpu"),
         (Real::Getrandom, "__vdso_getrandom"),
+        (Real::Time, "__vdso_time"),
     ];
 }
 

@@ -10,7 +10,7 @@ use yaml::explain::Key;
 /// Checks that count lost writes, first the one that names each of them.
 const COUNTING: &[&str] = &["ledger", "tpcb-sums", "tpcc-conditions", "last-writes"];
 /// Checks that find invented writes, first the one that names each of them.
-const FINDING: &[&str] = &["ledger", "last-writes"];
+const FINDING: &[&str] = &["ledger", "last-writes", "tpcc-conditions"];
 /// The check that judges the isolation of transactions.
 const JUDGING: &[&str] = &["list-append"];
 
@@ -294,7 +294,7 @@ pub const QUANTITIES: &[QuantityEntry] = &[
         Measured::OfRunLoadOrFault,
         COUNTING,
         "acknowledged writes that are missing at the end, of all loads whose check counts them or found a loss; \
-         beside a ledger, sums (tpcb, tpcc) count none",
+         beside a ledger, the sums of tpcb count none",
     ),
     of_writes(
         "invented_writes",

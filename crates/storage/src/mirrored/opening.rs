@@ -443,8 +443,7 @@ mod tests {
     #[test]
     fn a_copy_whose_disk_did_not_take_what_it_had_received_is_not_up_to_date() {
         for (first, is_stalled) in [(70, true), (71, false)] {
-            let folder = tempfile::tempdir().expect("a temporary folder");
-            let semi = scenario::Acknowledge::Semi;
+            let (folder, semi) = (tempfile::tempdir().expect("a folder"), scenario::Acknowledge::Semi);
             let Some(disk) = that_acknowledges(folder.path(), first, Promotion::UpToDate, semi) else {
                 return eprintln!("skipped: a_copy_whose_disk: no network namespace may be entered");
             };
