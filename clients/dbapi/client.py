@@ -400,11 +400,11 @@ class Lines:
         return json.loads(line) if line else None
 
 
-def end_with_parent():
+def end_with(parent):
     """Has the kernel kill this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
     parent_death_signal = 1
     ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
-    if os.getppid() == 1:
+    if os.getppid() != parent:
         os._exit(1)
 
 
@@ -422,11 +422,12 @@ class Apart:
     def start(self):
         asked_of, self.pipe = os.pipe()
         answers_from, answers = os.pipe()
+        program = os.getpid()
         self.child = os.fork()
         if self.child == 0:
             # The program's own input is not its: whoever listens there is told by its end that the program has ended.
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            end_with_parent()
+            end_with(program)
             # Every other end of a pipe, of this session and of others, is somebody else's.
             os.closerange(3, min(asked_of, answers))
             os.closerange(min(asked_of, answers) + 1, max(asked_of, answers))
