@@ -32,7 +32,7 @@ const TPCC_CONDITIONS: usize = 12;
 pub(crate) const VIOLATED: &str = "conditions_violated";
 pub(crate) const LOADED_DIFFER: &str = "kinds_of_loaded_rows_that_differ";
 
-/// Transactions of one kind, by how they came out. Those that rolled back because they were asked to are left out.
+/// Transactions of a load, by how they came out. Those that rolled back because they were asked to are left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Ended {
     acknowledged: i64,
@@ -50,8 +50,7 @@ struct Look {
 /// What was seen of one load.
 #[derive(Debug)]
 struct OfLoad {
-    /// By kind of transaction.
-    ended: BTreeMap<String, Ended>,
+    ended: Ended,
     last_acknowledged_s: f64,
     /// By kind of transaction, for those of TPC-C that leave a row.
     wanted: BTreeMap<&'static str, Wanted>,
@@ -64,7 +63,7 @@ struct OfLoad {
 impl Default for OfLoad {
     fn default() -> Self {
         OfLoad {
-            ended: BTreeMap::new(),
+            ended: Ended::default(),
             last_acknowledged_s: f64::NEG_INFINITY,
             wanted: BTreeMap::new(),
             reading: Reading::default(),
@@ -109,10 +108,7 @@ impl Check for Conditions {
         let Some(of_load) = self.loads.get_mut(&operation.load) else { return };
         match &operation.action {
             Action::Transaction { name, rolled_back, .. } => {
-                if !of_load.ended.contains_key(name.as_ref()) {
-                    of_load.ended.insert(name.to_string(), Ended::default());
-                }
-                let Some(ended) = of_load.ended.get_mut(name.as_ref()) else { return };
+                let ended = &mut of_load.ended;
                 match operation.outcome {
                     Outcome::Ok if *rolled_back => {}
                     Outcome::Ok => ended.acknowledged += 1,
@@ -145,7 +141,7 @@ impl Check for Conditions {
         self.loads.retain(|_, of_load| !of_load.is_of_another_check);
         let mut report = Report::new(self.name);
         let mut story = Story::default();
-        let ended = || self.loads.values().flat_map(|of_load| of_load.ended.values());
+        let ended = || self.loads.values().map(|of_load| &of_load.ended);
         let sum = |pick: fn(&Ended) -> i64| ended().map(pick).sum::<i64>();
         let (acknowledged, indeterminate) =
             (sum(|ended| ended.acknowledged), sum(|ended| ended.indeterminate));

@@ -17,10 +17,10 @@ use crate::bench::table::Spread;
 pub(super) fn in_a_line(run: &Run) -> String {
     let seconds =
         |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.1} s"));
-    let gap = match (run.interrupted, run.gap_s) {
+    let gap = match (run.interrupted, Gaps::of(&[run])) {
         (Some(false), _) => "none".to_owned(),
         (_, None) => "unknown".to_owned(),
-        (_, Some(_)) => format!("{} s", gaps(&[run])),
+        (_, Some(gap)) => format!("{} s", gap.median()),
     };
     let lost = run.lost().map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
     let sustained = seconds(run.sustained_s);
@@ -87,21 +87,38 @@ pub(super) fn range(values: &[f64], digits: usize) -> String {
     format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
 }
 
-/// The median of the runs' longest times without a success, and the ends where they differ; nothing where no run has one. One that
-/// had not ended when the loads did is a lower bound, and so is what rests on it.
-pub(super) fn gaps(runs: &[&Run]) -> String {
-    let values: Vec<f64> = runs.iter().filter_map(|run| run.gap_s).collect();
-    if values.is_empty() {
-        return String::new();
+/// The longest times without a success of runs. One that had not ended when the loads did is a lower bound, and so is what rests
+/// on it.
+pub(super) struct Gaps {
+    spread: Spread,
+    first_open_s: f64,
+}
+
+impl Gaps {
+    /// Of the runs that have one; nothing where none has.
+    pub(super) fn of(runs: &[&Run]) -> Option<Gaps> {
+        let values: Vec<f64> = runs.iter().filter_map(|run| run.gap_s).collect();
+        let open = runs.iter().filter(|run| run.gap_is_open).filter_map(|run| run.gap_s);
+        let first_open_s = open.fold(f64::INFINITY, f64::min);
+        (!values.is_empty()).then(|| Gaps { spread: Spread::of(&values), first_open_s })
     }
-    let Spread { median, min, max } = Spread::of(&values);
-    let open = runs.iter().filter(|run| run.gap_is_open).filter_map(|run| run.gap_s);
-    let first_open_s = open.fold(f64::INFINITY, f64::min);
-    let bound = |value: f64| format!("{}{value:.1}", if first_open_s <= value { "≥ " } else { "" });
-    if values.len() < 2 || min == max {
-        return bound(median);
+
+    fn bound(&self, value: f64) -> String {
+        format!("{}{value:.1}", if self.first_open_s <= value { "≥ " } else { "" })
     }
-    format!("{} ({} to {})", bound(median), bound(min), bound(max))
+
+    pub(super) fn median(&self) -> String {
+        self.bound(self.spread.median)
+    }
+
+    /// The median, and the ends where they differ.
+    pub(super) fn range(&self) -> String {
+        let Spread { min, max, .. } = self.spread;
+        if min == max {
+            return self.median();
+        }
+        format!("{} ({} to {})", self.median(), self.bound(min), self.bound(max))
+    }
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ fn interruptions(cell: &Cell) -> String {
     let runs = cell.runs.len();
     let interrupted: Vec<&Run> =
         cell.runs.iter().filter(|run| run.interrupted == Some(true) && run.gap_s.is_some()).collect();
-    let gaps = data::gaps(&interrupted);
+    let gaps = data::Gaps::of(&interrupted).map(|gaps| gaps.range()).unwrap_or_default();
     let unknown = cell.runs.iter().filter(|run| run.interrupted.is_none() || run.gap_s.is_none()).count();
     let mut words = match interrupted.len() {
         0 if unknown == runs => return "interruption unknown".to_owned(),

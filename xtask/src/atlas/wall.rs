@@ -7,8 +7,7 @@ use std::fmt::Write as _;
 use ::atlas::{Cell, Run};
 use history::Verdict;
 
-use super::data;
-use super::data::Cells;
+use super::data::{Cells, Gaps};
 use super::engines::{ENGINES, EngineSetting};
 use super::faults::FAULTS;
 
@@ -119,11 +118,8 @@ fn field(svg: &mut String, (left, top): (f64, f64), cell: Option<&Cell>) {
 
 /// The median, and from how many runs.
 fn in_words(runs: &[Run]) -> String {
-    let gaps = data::gaps(&runs.iter().collect::<Vec<_>>());
-    let median = match gaps.split(" (").next().unwrap_or_default() {
-        "" => "unknown".to_owned(),
-        median => format!("{median} s"),
-    };
+    let gaps = Gaps::of(&runs.iter().collect::<Vec<_>>());
+    let median = gaps.map_or_else(|| "unknown".to_owned(), |gaps| format!("{} s", gaps.median()));
     match runs.len() {
         1 => format!("{median}, 1 run"),
         several => format!("{median}, {several} runs"),

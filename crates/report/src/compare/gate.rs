@@ -178,7 +178,7 @@ fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
 }
 
 /// Exceeded: the difference is shown, and the figure lies beyond the bound. Not exceeded: the interval of 99 % ends before
-/// the bound. Between the two nothing is told. A figure that is told in steps of `resolution` may be off by as much, in the same
+/// the bound. Between the two it is `unknown`. A figure that is measured in steps of `resolution` may be off by as much, in the same
 /// direction in every run, so that the interval is that much wider.
 pub(super) fn of_cell(first: &Cell, cell: &Cell, bound: Bound, resolution: f64) -> (Verdict, String) {
     let unknown = |why: &str| (Verdict::Unknown, why.to_owned());

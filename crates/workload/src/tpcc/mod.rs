@@ -2,7 +2,8 @@
 //!
 //! The scale is the number of warehouses. Terminals are the load's clients, ten to a warehouse where the standard's
 //! pauses are on. `terminal` draws the input, `transactions` carries it out, `population` fills the tables, `conditions`
-//! looks at the twelve consistency conditions in the end, and `rows` at the orders and payments, for the check `tpcc-conditions`. PostgreSQL's SQL and MySQL's are spoken.
+//! looks at the twelve consistency conditions in the end, and `rows` at the orders and payments, for the check `tpcc-conditions`.
+//! PostgreSQL's SQL and MySQL's are spoken.
 //!
 //! Where it leaves the standard: without pauses (the default) there are as many terminals as the load has clients;
 //! queued deliveries are carried out by the next terminal that is free instead of by processes of their own, and their
