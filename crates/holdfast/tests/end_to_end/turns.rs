@@ -1,4 +1,4 @@
-//! Which tests may run at the same time: a run keeps about a core busy, so each core carries one.
+//! Which tests may run at the same time: a run keeps about two thirds of a core busy, so two cores carry three.
 //!
 //! A test of the first tier takes one place and is written to hold beside others; a test that fills the machine by itself
 //! takes all of them.
@@ -34,7 +34,7 @@ pub fn machine() -> Turn {
 }
 
 fn in_all() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    std::thread::available_parallelism().map_or(1, |cores| usize::from(cores) * 3 / 2)
 }
 
 fn take(mut places: MutexGuard<'static, Places>, count: usize) -> Turn {

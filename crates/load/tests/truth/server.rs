@@ -29,6 +29,11 @@ impl Service {
         Service { mean, is_exponential: true, stall: None }
     }
 
+    /// Whether clients that begin together are answered together again and again.
+    pub fn keeps_clients_in_step(&self) -> bool {
+        !self.is_exponential
+    }
+
     pub fn with_stall(self, from: Duration, length: Duration) -> Self {
         Service { stall: Some((from, length)), ..self }
     }
