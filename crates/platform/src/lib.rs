@@ -41,5 +41,5 @@ pub use leader_watch::LeaderWatch;
 pub use migrating::{MigrationOrder, MigrationWatch, NotMigrated};
 pub use platform::Platform;
 pub use processes_left::processes_left;
-pub use vm::{Holder, Standstill, Vm};
+pub use vm::{Arrival, Holder, Standstill, Vm, Whereabouts};
 pub use volume_watch::VolumeWatch;

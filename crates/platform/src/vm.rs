@@ -12,6 +12,7 @@ mod moving;
 mod processes;
 mod shares;
 mod way_in;
+mod whereabouts;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -42,6 +43,7 @@ use self::holds::VmLimits;
 pub use self::joining::Network;
 pub use self::moving::Standstill;
 pub use self::shares::{CpuShare, Shares};
+pub use self::whereabouts::{Arrival, Whereabouts};
 pub use self::whole::Whole;
 
 /// What can go wrong with a VM's power.
@@ -123,6 +125,8 @@ struct Boot {
 #[derive(Debug, Default)]
 struct State {
     host: HostId,
+    /// How often it has come to another host than the one before.
+    host_changes: u64,
     boots: u64,
     boot: Option<Boot>,
     cpu_of_past_boots: Duration,
@@ -130,6 +134,13 @@ struct State {
     standstills: Vec<Standstill>,
     /// The environment of a person's shell, once it is known.
     shell_environment: Option<BTreeMap<String, String>>,
+}
+
+impl State {
+    fn come_to(&mut self, host: HostId) {
+        self.host_changes += u64::from(self.host != host);
+        self.host = host;
+    }
 }
 
 /// A node of the lab with its volume, its network and its power.
@@ -200,7 +211,7 @@ impl Vm {
         };
         let mut state = self.state();
         state.boots += 1;
-        state.host = host;
+        state.come_to(host);
         state.boot = Some(Boot { number: state.boots, node, port, is_cut_off: false, mount });
         let told = self.tell_the_way_in(&state);
         drop(state);

@@ -12,6 +12,7 @@ use faults::{FaultRecord, Struck};
 use history::{EventKind, FaultId, NodeId, Verdict};
 use paper::RequestedNetwork;
 use paper::network::{conditions_in_words, conditions_rule};
+use platform::{Arrival, Whereabouts};
 use scenario::{
     BlockAnswer, Conditions, Fault, FaultTarget, Flap, Level, NetworkFault, PartitionFault, PartitionShape,
 };
@@ -43,8 +44,8 @@ struct StandingNetwork {
     /// What it lays over the directions; none where it is a partition.
     conditions: Option<Conditions>,
     directions: Vec<(Path, Path)>,
-    /// Where each node was that was divided among parts; none where it names places.
-    divided: Option<BTreeMap<NodeId, Path>>,
+    /// Where each node was when nodes were divided among parts; none where it names places.
+    divided: Option<BTreeMap<NodeId, Whereabouts>>,
     watched: Arc<Watched>,
 }
 
@@ -147,7 +148,7 @@ impl Faulting {
             shown,
         });
         let conditions = action.conditions().cloned();
-        let divided = divides_nodes(action).then(|| self.places_of_nodes());
+        let divided = divides_nodes(action).then(|| self.whereabouts());
         let standing =
             StandingNetwork { guard, rules, conditions, directions, divided, watched: watched.clone() };
         self.standing.insert(number, Box::new(standing));
@@ -379,19 +380,21 @@ impl Faulting {
         }
     }
 
-    /// Where each node is that has power.
-    fn places_of_nodes(&self) -> BTreeMap<NodeId, Path> {
-        self.datacentre.vms_on().into_iter().map(|vm| (vm, self.vm_path(vm))).collect()
+    fn whereabouts(&self) -> BTreeMap<NodeId, Whereabouts> {
+        let vms = &self.datacentre.vms;
+        vms.ids().map(|vm| (vm, vms[vm].whereabouts())).collect()
     }
 
-    /// Nodes with power that the rules between `divided` nodes do not know where they are now, each in a sentence.
-    fn outside_of(&self, divided: &BTreeMap<NodeId, Path>) -> Vec<String> {
-        let sentence = |(vm, place): (NodeId, Path)| match divided.get(&vm) {
-            Some(before) if *before == place => None,
-            Some(_) => Some(format!("node {vm} has come to another host, where it reaches all parts")),
-            None => Some(format!("node {vm} got power while the partition stood, and reaches all parts")),
+    /// Nodes that were where the rules between `divided` nodes do not know them, each in a sentence.
+    fn outside_of(&self, divided: &BTreeMap<NodeId, Whereabouts>) -> Vec<String> {
+        let sentence = |(vm, earlier): (&NodeId, &Whereabouts)| {
+            let came = match self.datacentre.vms[*vm].whereabouts().arrival_since(*earlier)? {
+                Arrival::FromAnotherHost => "came to another host",
+                Arrival::ByPower => "got power",
+            };
+            Some(format!("node {vm} {came} while the partition stood, and reached all parts"))
         };
-        self.places_of_nodes().into_iter().filter_map(sentence).collect()
+        divided.iter().filter_map(sentence).collect()
     }
 
     fn split(&self, split: &Split, number: FaultId) -> Vec<(Path, Path)> {

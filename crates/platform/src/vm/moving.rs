@@ -105,7 +105,7 @@ impl Vm {
         let port = port.ok_or_else(|| VmError::Off { node: self.name.clone() })?;
         let moved = self.network.fabric.relocate(port, self.path_on(place));
         moved.map_err(|source| VmError::Network { node: self.name.clone(), source })?;
-        state.host = host;
+        state.come_to(host);
         if let Some(last) = state.standstills.last_mut() {
             last.moved_to = Some(self.path_on(place));
         }
