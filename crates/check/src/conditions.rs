@@ -17,8 +17,9 @@ use history::{Action, ConditionFound, Operation, Outcome};
 
 use crate::Check;
 use crate::report::Report;
+use crate::rows_read::{Found, Reading};
 use crate::story::{Story, counted, is_or_are, with_examples};
-use crate::tpcc_rows::{self, Found, KINDS, Reading, Wanted};
+use crate::tpcc_rows::{self, KINDS, Wanted};
 
 /// The name of the check on TPC-C.
 pub const TPCC: &str = "tpcc-conditions";

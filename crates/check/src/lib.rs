@@ -16,10 +16,12 @@ mod open_transfers;
 pub mod register;
 pub mod registry;
 pub mod report;
+mod rows_read;
 pub mod soundness;
 mod story;
 mod subsets;
 pub mod tpcb;
+mod tpcb_amounts;
 mod tpcc_rows;
 
 pub use final_read::FinalReads;

@@ -5,7 +5,8 @@
 //! most one for each without a definite answer, and none for others. All loads are taken together: they work
 //! on the same tables. The tables must start with all sums at 0 and no history, as they are made.
 //!
-//! Rows carry no name of the transaction that wrote them, so losses can only be counted, and not always:
+//! Rows carry no name of the transaction that wrote them. Where the final read tells how often each amount is there,
+//! transactions are told apart by their amounts (`tpcb_amounts`). Otherwise losses can only be counted, and not always:
 //! - fewer rows than acknowledged transactions: at least the difference is lost;
 //! - nothing is lost is only said where it is proved: the sums agree, and the rows leave no room for a lost
 //!   transaction whose place was taken by one without a definite answer. That is so where every transaction
@@ -13,14 +14,16 @@
 //!   transaction has the amount that is missing. It rests on refused transactions having left nothing;
 //! - otherwise the number is left open, even where the verdict is a pass.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use history::{Action, Operation, Outcome, Verdict};
 
 use crate::Check;
 use crate::report::Report;
+use crate::rows_read::Reading;
 use crate::story::{Story, counted};
 use crate::subsets;
+use crate::tpcb_amounts::{self, Amounts};
 
 /// The check's name.
 pub const NAME: &str = "tpcb-sums";
@@ -50,13 +53,15 @@ struct FinalRead {
 pub struct TpcbSums {
     acknowledged: usize,
     acknowledged_sum: i128,
-    /// Every amount that an acknowledged transaction had.
-    acknowledged_amounts: BTreeSet<i64>,
+    /// How many acknowledged transactions had each amount.
+    acknowledged_amounts: BTreeMap<i64, u64>,
     last_acknowledged_s: Option<f64>,
     refused: usize,
     /// Amounts of transactions without a definite answer.
     indeterminate: Vec<i64>,
     read: Option<FinalRead>,
+    /// How often each amount is there.
+    amounts: Reading,
 }
 
 impl Check for TpcbSums {
@@ -65,7 +70,7 @@ impl Check for TpcbSums {
             (Action::TpcbTransaction { delta }, Outcome::Ok) => {
                 self.acknowledged += 1;
                 self.acknowledged_sum += i128::from(*delta);
-                self.acknowledged_amounts.insert(*delta);
+                *self.acknowledged_amounts.entry(*delta).or_default() += 1;
                 let last_s = self.last_acknowledged_s.unwrap_or(f64::NEG_INFINITY);
                 self.last_acknowledged_s = Some(last_s.max(operation.completed_s));
             }
@@ -80,6 +85,9 @@ impl Check for TpcbSums {
                     history: *history,
                     history_rows: *history_rows,
                 });
+            }
+            (Action::RowsRead { kind, rows, complete }, outcome) if kind == Action::TPCB_AMOUNTS => {
+                self.amounts.observe(outcome, kind, rows, *complete);
             }
             _ => {}
         }
@@ -138,9 +146,10 @@ impl TpcbSums {
             )),
             None => self.judge_rows(&read, &mut story),
         }
-        let open = match self.lost() {
-            Some(_) => "",
-            None => ", one of which may have replaced a lost one",
+        let open = match (self.lost(), self.by_amount(&read)) {
+            (Some(_), _) => "",
+            (None, Some(_)) => ", one of which may have replaced a lost one of the same amount",
+            (None, None) => ", one of which may have replaced a lost one",
         };
         story.conclude(format!(
             "accounts, tellers, branches and history all add up to {}; the history has {} for {} \
@@ -157,17 +166,31 @@ impl TpcbSums {
         self.last_acknowledged_s.filter(|last_s| *last_s > read.began_s)
     }
 
+    /// The history held against the transactions amount by amount; `None` where the amounts were not read, or not with the rows.
+    fn by_amount(&self, read: &FinalRead) -> Option<Amounts> {
+        let rows = self.amounts.found().get(Action::TPCB_AMOUNTS)?;
+        let are_all = rows.values().sum::<u64>() == read.history_rows;
+        are_all.then(|| tpcb_amounts::compare(&self.acknowledged_amounts, &self.indeterminate, rows))
+    }
+
     /// How many acknowledged transactions are lost, at least: absent where none is known to be lost and it is
     /// not proved either that none is.
     fn lost(&self) -> Option<u64> {
         let read = self.read.filter(|read| self.acknowledged_after(read).is_none())?;
         let acknowledged = self.acknowledged as u64;
+        let by_amount = self.by_amount(&read);
+        if let Some(amounts) = by_amount.as_ref().filter(|amounts| amounts.lost > 0) {
+            return Some(amounts.lost);
+        }
         let Some(extra) = read.history_rows.checked_sub(acknowledged) else {
             return Some(acknowledged - read.history_rows);
         };
         let missing = (self.indeterminate.len() as u64).checked_sub(extra)?;
         if read.sums().iter().any(|(_, sum)| *sum != read.history) {
             return None;
+        }
+        if by_amount.is_some_and(|amounts| !amounts.is_open) {
+            return Some(0);
         }
         // Of the transactions that count, as many are missing, with amounts that add up to this.
         let indeterminate_sum = self.indeterminate.iter().map(|amount| i128::from(*amount)).sum::<i128>();
@@ -176,15 +199,21 @@ impl TpcbSums {
             0 => missing_sum == 0,
             1 => i64::try_from(missing_sum).is_ok_and(|amount| {
                 self.indeterminate.binary_search(&amount).is_ok()
-                    && !self.acknowledged_amounts.contains(&amount)
+                    && !self.acknowledged_amounts.contains_key(&amount)
             }),
             _ => false,
         };
         is_proved.then_some(0)
     }
 
-    /// Holds the number of history rows, and their sum, against what the transactions can have left.
+    /// Holds the history's rows, their number and their sum against what the transactions can have left.
     fn judge_rows(&self, read: &FinalRead, story: &mut Story) {
+        if let Some(amounts) = self.by_amount(read).filter(Amounts::is_wrong) {
+            return amounts.tell(self.acknowledged as u64, story);
+        }
+        if self.by_amount(read).is_none() && self.amounts.found().contains_key(Action::TPCB_AMOUNTS) {
+            story.doubt("the amounts of the history's rows were read at another moment than its rows".into());
+        }
         let (rows, acknowledged) = (u128::from(read.history_rows), self.acknowledged as u128);
         let indeterminate = self.indeterminate.len() as u128;
         let Some(extra) = rows.checked_sub(acknowledged) else {

@@ -14,39 +14,6 @@ use crate::story::{Story, counted, with_examples};
 pub(crate) const KINDS: [(&str, &str, &str); 2] =
     [("NEW-ORDER", "orders", "order"), ("PAYMENT", "payments", "history row")];
 
-/// Rows found in the end, by kind of transaction and by name, each with how many there are.
-pub(crate) type Found = BTreeMap<String, BTreeMap<String, u64>>;
-
-/// The rows of a final read while it is taken in.
-#[derive(Debug, Default)]
-pub(crate) struct Reading {
-    open: Found,
-    complete: Found,
-}
-
-impl Reading {
-    /// Takes in a part.
-    pub(crate) fn observe(&mut self, outcome: Outcome, kind: &str, rows: &[(String, u64)], is_last: bool) {
-        if outcome != Outcome::Ok {
-            // What was read before it broke off is not everything, and whoever reads again begins anew.
-            *self = Reading::default();
-            return;
-        }
-        let open = self.open.entry(kind.to_owned()).or_default();
-        for (name, count) in rows {
-            *open.entry(name.clone()).or_default() += count;
-        }
-        if is_last && let Some(all) = self.open.remove(kind) {
-            self.complete.insert(kind.to_owned(), all);
-        }
-    }
-
-    /// What was read whole.
-    pub(crate) fn found(&self) -> &Found {
-        &self.complete
-    }
-}
-
 /// A transaction that asked for a row.
 #[derive(Debug)]
 struct Asked {
@@ -241,6 +208,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::rows_read::Reading;
 
     /// A NEW-ORDER for this row.
     fn asked(row: Option<&str>, outcome: Outcome) -> Operation {
@@ -325,19 +293,6 @@ mod tests {
     fn loaded_rows_that_are_gone_fail() {
         holds("a", &[("a", 1)], -2, (0, 0, false), "3 fewer orders of before the run");
         holds("a", &[("a", 1)], 2, (0, 0, false), "1 more orders of before the run");
-    }
-
-    #[test]
-    fn what_was_read_before_a_read_broke_off_is_not_counted_twice() {
-        let mut reading = Reading::default();
-        let rows = [("a".to_owned(), 1)];
-        reading.observe(Outcome::Ok, "PAYMENT", &rows, false);
-        reading.observe(Outcome::Fail, "PAYMENT", &[], false);
-        assert!(reading.found().is_empty());
-        reading.observe(Outcome::Ok, "PAYMENT", &rows, false);
-        assert!(reading.found().is_empty(), "not read whole");
-        reading.observe(Outcome::Ok, "PAYMENT", &[], true);
-        assert_eq!(reading.found()["PAYMENT"]["a"], 1);
     }
 
     proptest! {

@@ -220,6 +220,9 @@ pub enum Action {
 }
 
 impl Action {
+    /// The kind of rows of TPC-B's history, in a [`Action::RowsRead`]: their names are amounts.
+    pub const TPCB_AMOUNTS: &'static str = "tpcb-amounts";
+
     /// Its name, as in a history's lines.
     #[must_use]
     pub fn name(&self) -> &'static str {

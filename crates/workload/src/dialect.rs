@@ -38,7 +38,7 @@ pub(crate) async fn look_now(session: &mut (dyn SqlSession + '_), query: &str) -
 }
 
 /// Asks in a transaction that only reads.
-pub(crate) async fn look_in_a_transaction(
+async fn look_in_a_transaction(
     session: &mut (dyn SqlSession + '_),
     query: &str,
 ) -> Result<Rows, SessionError> {

@@ -7,15 +7,16 @@
 mod keyed;
 mod provisional;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::rc::Rc;
 
 use capabilities::workloads::{self, WorkloadFacts};
-use client::{BulkLoad, Dialect, Session, SessionError, SessionFuture, SqlSession, SqlValue};
+use client::{BulkLoad, Dialect, Rows, Session, SessionError, SessionFuture, SqlSession, SqlValue};
 use history::Action;
 use rand::RngExt;
 
-use crate::dialect::look_in_a_transaction;
+use crate::dialect::beginning_of_read;
 use crate::loading::Loading;
 use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
 
@@ -130,7 +131,7 @@ impl Workload for Tpcb {
     fn final_read<'a>(&'a self, session: &'a mut Session) -> SessionFuture<'a, Vec<Action>> {
         Box::pin(async move {
             let session = match session {
-                Session::KeyValue(session) => return Ok(vec![provisional::sums(session.as_mut()).await?]),
+                Session::KeyValue(session) => return provisional::read(session.as_mut()).await,
                 other => other.sql()?,
             };
             let query = "SELECT (SELECT coalesce(sum(abalance), 0) FROM pgbench_accounts), \
@@ -138,7 +139,10 @@ impl Workload for Tpcb {
                          (SELECT coalesce(sum(bbalance), 0) FROM pgbench_branches), \
                          (SELECT coalesce(sum(delta), 0) FROM pgbench_history), \
                          (SELECT count(*) FROM pgbench_history)";
-            let sums = look_in_a_transaction(session, query).await?;
+            session.batch(beginning_of_read(session.dialect())).await?;
+            let sums = session.batch(query).await?;
+            let amounts = session.batch("SELECT delta, count(*) FROM pgbench_history GROUP BY delta").await?;
+            session.batch("COMMIT").await?;
             let sum = |column| {
                 sums.integer(0, column)
                     .ok_or_else(|| refused(format!("sum {column} of the TPC-B tables is unreadable")))
@@ -152,9 +156,25 @@ impl Workload for Tpcb {
                 history: sum(3)?,
                 history_rows,
             };
-            Ok(vec![read])
+            Ok(vec![amounts_read(by_amount(&amounts)?), read])
         })
     }
+}
+
+/// How often each amount is there, from an answer with a row for each.
+fn by_amount(amounts: &Rows) -> Result<BTreeMap<i64, u64>, SessionError> {
+    let of_row = |row| {
+        let amount = amounts.integer(row, 0)?;
+        Some((amount, u64::try_from(amounts.integer(row, 1)?).ok()?))
+    };
+    let unreadable = || refused("the amounts of the TPC-B history are unreadable".to_owned());
+    (0..amounts.len()).map(|row| of_row(row).ok_or_else(unreadable)).collect()
+}
+
+/// What the final read tells of the amounts.
+fn amounts_read(amounts: BTreeMap<i64, u64>) -> Action {
+    let rows = amounts.into_iter().map(|(amount, count)| (amount.to_string(), count)).collect();
+    Action::RowsRead { kind: Action::TPCB_AMOUNTS.into(), rows, complete: true }
 }
 
 /// The key of a row of the history: the client's number stands above its own count.

@@ -202,10 +202,16 @@ pub fn tpcb_holds(done: &Done, read: &[Action]) {
             };
             delta
         });
-    let (sum, count) = deltas.fold((0, 0), |(sum, count), delta| (sum + delta, count + 1));
-    let [Action::TpcbRead { accounts, tellers, branches, history, history_rows }] = read else {
+    let mut amounts: BTreeMap<String, u64> = BTreeMap::new();
+    let (sum, count) = deltas.fold((0, 0), |(sum, count), delta| {
+        *amounts.entry(delta.to_string()).or_default() += 1;
+        (sum + delta, count + 1)
+    });
+    let [Action::RowsRead { rows, complete: true, .. }, sums] = read else { panic!("{read:?}") };
+    let Action::TpcbRead { accounts, tellers, branches, history, history_rows } = sums else {
         panic!("{read:?}")
     };
+    assert_eq!(rows.iter().cloned().collect::<BTreeMap<_, _>>(), amounts);
     assert_eq!([*accounts, *tellers, *branches, *history], [sum; 4]);
     assert_eq!(*history_rows, count);
 }

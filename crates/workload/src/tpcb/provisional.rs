@@ -5,12 +5,14 @@
 //! for, as on databases that replicate each write of a transaction by itself (YugabyteDB documentation, "Distributed
 //! transactions": provisional records). BEGIN asks nothing, and the SELECT is answered with the update before it.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use client::SessionError;
 use client::key_value::{KeyValueSession, Operation, Value};
 use history::Action;
 
+use super::amounts_read;
 use crate::key_value::{contended, entries, senseless};
 use crate::workload::{StatementObserver, refused};
 
@@ -81,8 +83,8 @@ fn tell<T>(
     }
 }
 
-/// The sums at one moment: all is read in one transaction.
-pub(super) async fn sums(session: &mut dyn KeyValueSession) -> Result<Action, SessionError> {
+/// The sums and the history's amounts at one moment: all is read in one transaction.
+pub(super) async fn read(session: &mut dyn KeyValueSession) -> Result<Vec<Action>, SessionError> {
     let scan = |prefix: &str| Operation::Scan { prefix: prefix.to_owned(), after: None, limit: u32::MAX };
     let found = session.transact([ACCOUNTS, TELLERS, BRANCHES, HISTORY].map(scan).to_vec()).await?;
     let [accounts, tellers, branches, history] = found.as_slice() else {
@@ -97,6 +99,7 @@ pub(super) async fn sums(session: &mut dyn KeyValueSession) -> Result<Action, Se
         })
     };
     let (mut history_sum, mut history_rows) = (0_i64, 0);
+    let mut amounts: BTreeMap<i64, u64> = BTreeMap::new();
     for (key, value) in entries(Some(history))? {
         let deltas = match value {
             Value::List(deltas) => deltas.as_slice(),
@@ -105,14 +108,18 @@ pub(super) async fn sums(session: &mut dyn KeyValueSession) -> Result<Action, Se
                 return Err(refused(format!("{key} does not hold a row's delta")));
             }
         };
-        history_sum = deltas.iter().fold(history_sum, |sum, delta| sum.saturating_add(*delta));
+        for delta in deltas {
+            history_sum = history_sum.saturating_add(*delta);
+            *amounts.entry(*delta).or_default() += 1;
+        }
         history_rows += deltas.len() as u64;
     }
-    Ok(Action::TpcbRead {
+    let read = Action::TpcbRead {
         accounts: sum(accounts)?,
         tellers: sum(tellers)?,
         branches: sum(branches)?,
         history: history_sum,
         history_rows,
-    })
+    };
+    Ok(vec![amounts_read(amounts), read])
 }
