@@ -91,3 +91,23 @@ pub fn trial() -> Result<(), ClockError> {
 pub fn program() -> Vec<u8> {
     Vec::new()
 }
+
+/// As on x86-64.
+pub mod waits {
+    use std::path::Path;
+
+    /// No library.
+    #[must_use]
+    pub fn library() -> &'static [u8] {
+        &[]
+    }
+
+    /// As on x86-64.
+    pub const PRELOAD: &str = "LD_PRELOAD";
+
+    /// As on x86-64.
+    #[must_use]
+    pub fn preload(_: &Path, already: Option<&str>) -> String {
+        already.unwrap_or_default().to_owned()
+    }
+}

@@ -8,9 +8,13 @@ use crate::error::ClockError;
 use crate::page::PAGE_BYTES;
 use crate::real_vdso::RealVdso;
 
+const IDENTIFICATION_BYTES: usize = 16;
 const HEADER_BYTES: usize = 64;
 const PROGRAM_HEADER_BYTES: usize = 56;
 const NAME: &str = "linux-vdso.so.1";
+/// In the unused bytes of the ELF identification: by this the library of `waits` knows a stand-in.
+const MARKER: &[u8] = include_bytes!("../waits/marker");
+const MARKER_AT: usize = 9;
 const VERSION: &str = "LINUX_2.6";
 
 /// The System V hash of a name.
@@ -101,6 +105,7 @@ pub(crate) fn image(real: &RealVdso) -> Result<Vec<u8>, ClockError> {
     };
     let headers = headers(ElfKind::Shared, 0, &[load, dynamic]);
     page[..headers.len()].copy_from_slice(&headers);
+    page[MARKER_AT..IDENTIFICATION_BYTES].copy_from_slice(MARKER);
     Ok(page)
 }
 
@@ -171,7 +176,7 @@ pub(crate) struct Segment {
 /// The headers of an ELF file for x86-64.
 pub(crate) fn headers(kind: ElfKind, entry: u64, segments: &[Segment]) -> Vec<u8> {
     let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
-    bytes.resize(16, 0);
+    bytes.resize(IDENTIFICATION_BYTES, 0);
     halves(&mut bytes, &[if matches!(kind, ElfKind::Program) { 2 } else { 3 }, 62]);
     words(&mut bytes, &[1]);
     longs(&mut bytes, &[entry, HEADER_BYTES as u64, 0]);

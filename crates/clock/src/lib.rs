@@ -5,8 +5,11 @@
 //! reads from a page that is shared with whoever sets the clock. C libraries, Go's runtime, Java and Python all find the
 //! stand-in where they would have found the real one; nothing else of the machine does.
 //!
-//! Owns the stand-in, the shift, the filter that stops each exec and the short trace that maps the stand-in. Not shifted:
-//! `CLOCK_MONOTONIC`, plain system calls, waits in the kernel for a wall-clock time, and what the kernel itself writes down.
+//! Waits until a time of day go by the kernel's clock: a library that programs load beside their C library asks for the moment
+//! of the machine's clock that is meant.
+//!
+//! Owns the stand-in, the shift, the filter that stops each exec, the short trace that maps the stand-in, and that library. Not
+//! shifted: `CLOCK_MONOTONIC`, plain system calls, waits of programs that load no library, and what the kernel itself writes down.
 //! x86-64 only.
 
 mod error;
@@ -31,9 +34,13 @@ mod real_vdso;
 mod start;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
+#[cfg(target_arch = "x86_64")]
+pub mod waits;
 
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere;
+#[cfg(not(target_arch = "x86_64"))]
+pub use elsewhere::waits;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub use elsewhere::{Clock, install, program as probe, start, take_listener, trial};

@@ -24,6 +24,7 @@ use nix::unistd::Pid;
 
 use crate::beneath;
 use crate::furnishing::{Furnishing, FurnishingError, Limits, become_node_user, furnish};
+use crate::node_clock::NodeClock;
 use crate::node_processes::all_processes;
 use crate::orphans::Orphans;
 use crate::protocol::{Answer, NodeSetUp, Request, VOLUME, WholeMachine};
@@ -98,7 +99,7 @@ pub fn main() -> Result<(), InitError> {
         stopped: StoppedProcesses::default(),
         struck: StruckProcesses::default(),
         orphans: Orphans::default(),
-        _listener: listener,
+        listener,
     };
     init.serve(reader, &signals)
 }
@@ -178,8 +179,8 @@ struct Init {
     stopped: StoppedProcesses,
     struck: StruckProcesses,
     orphans: Orphans,
-    /// Without it no program could be started; the lab has another of the same.
-    _listener: Option<OwnedFd>,
+    /// Where the node has a clock of its own. Without it no program could be started; the lab has another of the same.
+    listener: Option<OwnedFd>,
 }
 
 impl Init {
@@ -273,6 +274,10 @@ impl Init {
     ) -> io::Result<()> {
         let mut command = Command::new(program);
         command.args(arguments).env_clear().envs(environment).current_dir(&self.folder).stdin(Stdio::null());
+        if self.listener.is_some() {
+            let (name, value) = NodeClock::waits_in(environment);
+            command.env(name, value);
+        }
         let mut process = Process { number, stdout: None, stderr: None };
         if let Some(name) = log {
             let file = beneath::append_to_file(&self.logs, Path::new(name))?;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use clock::{Clock, ClockError, Rate, Shift};
+use clock::{Clock, ClockError, Rate, Shift, waits};
 
 use crate::protocol::CLOCK;
 use crate::supervisor::LAB_FOLDER;
@@ -20,6 +20,7 @@ use crate::supervisor::LAB_FOLDER;
 const CLOCKS: &str = "clocks";
 const CLOCK_FILE: &str = "clock";
 pub(crate) const PROBE_FILE: &str = "probe";
+const WAITS_FILE: &str = "waits.so";
 
 /// What can go wrong with a node's clock.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +89,9 @@ impl NodeClock {
         let probe = folder.join(PROBE_FILE);
         file(&probe, fs::write(&probe, clock::probe()))?;
         file(&probe, open_to_all(&probe))?;
+        let library = folder.join(WAITS_FILE);
+        file(&library, fs::write(&library, waits::library()))?;
+        file(&library, open_to_all(&library))?;
         let path = folder.join(CLOCK_FILE);
         let made = Clock::in_file(&path, &Path::new(CLOCK).join(CLOCK_FILE));
         let clock = made.map_err(|source| NodeClockError::Clock { node: node.to_owned(), source })?;
@@ -99,6 +103,12 @@ impl NodeClock {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The variable of a program's environment, and its value, by which the program waits by the node's clock.
+    pub(crate) fn waits_in(environment: &BTreeMap<String, String>) -> (&'static str, String) {
+        let already = environment.get(waits::PRELOAD).map(String::as_str);
+        (waits::PRELOAD, waits::preload(&Path::new(CLOCK).join(WAITS_FILE), already))
     }
 
     /// Gives it to every program of a node whose init has installed the filter and has the listener as `listener`.

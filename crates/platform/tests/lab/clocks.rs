@@ -33,6 +33,8 @@ pub fn a_node_has_a_clock_of_its_own(test_lab: &TestLab) {
     let (n1, _) = test_lab.boot_by("n1", 1, Some(one.clone()));
     let (n2, _) = test_lab.boot_by("n2", 2, Some(other.clone()));
     shows(&n1, &one, Shift::NONE);
+    let loaded = shell(&n1, "cat /proc/self/maps");
+    assert!(loaded.contains("/run/node/clock/waits.so"), "the library of waits is loaded: {loaded}");
     let jump = Shift::jump(-5 * SECOND_NS);
     let race = Shift::running_away(Rate { parts_per_billion: 500_000_000 }, machine_ns());
     one.impose(0, jump);
