@@ -60,6 +60,18 @@ const LINKS: [(&str, &str); 7] = [
 ];
 /// Who may make how many user namespaces below the one that asks; each namespace has its own.
 const LIMITS: &str = "/proc/sys/user";
+/// What of `/proc` controls the whole machine: its settings, its keys of last resort (`Documentation/admin-guide/sysrq.rst`), its
+/// interrupts, its buses and its drivers.
+const MACHINE_CONTROLS: [&str; 8] = [
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/proc/irq",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/acpi",
+    "/proc/mtrr",
+    "/proc/scsi",
+];
 const NONE: Option<&str> = None;
 
 /// A step was refused.
@@ -250,8 +262,13 @@ fn show_processes() -> Result<(), FurnishingError> {
     make_folder("/proc")?;
     take("mount /proc", mount(Some("proc"), &new("/proc"), Some("proc"), quiet, NONE))?;
     // What a namespace's own root may set there, an ordinary user's nodes could: to the kernel that is the same user.
-    bind(&new("/proc/sys"), "/proc/sys")?;
-    restrict("/proc/sys", attribute::READ_ONLY, Below::Alike)
+    for control in MACHINE_CONTROLS.map(Path::new) {
+        if new(control).exists() {
+            bind(&new(control), control)?;
+            restrict(control, attribute::READ_ONLY, Below::Alike)?;
+        }
+    }
+    Ok(())
 }
 
 fn make_devices() -> Result<(), FurnishingError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fabric::{Fabric, PortId};
 use lab::{Addresses, Family};
 
-use super::{CpuShare, Vm, VmError};
+use super::{Vm, VmError};
 use crate::kernel_path::{self, Joining, KernelPath};
 
 /// A VM's place in the network.
@@ -25,10 +25,8 @@ pub struct Network {
 impl Vm {
     /// Holds a node that has just been booted to its CPU limit, and joins it to the network.
     pub(super) fn join(&self, node: &lab::Node, tun: OwnedFd, place: &[String]) -> Result<PortId, VmError> {
-        if let Some(CpuShare { groups, cpus: Some(cpus) }) = &self.shares.cpu {
-            let limited = groups.hold(&self.name, node.init_pid(), Some(*cpus));
-            limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
-        }
+        let limited = self.enter_its_share(node.init_pid());
+        limited.map_err(|source| VmError::Limit { node: self.name.clone(), source })?;
         let Network { addresses, family, fabric, kernel_path: past } = &self.network;
         let way_past = past
             .join(node.namespace(), *addresses, Some(&self.name))

@@ -9,8 +9,8 @@ use engine::NodeError;
 use lab::cgroup::{CgroupError, HeldUp};
 use lab::memory_groups::MemoryMeter;
 
-use super::Vm;
 use super::holds::{Holder, Holds};
+use super::{CpuShare, Vm};
 
 fn lock<T>(holds: &Mutex<Holds<T>>) -> MutexGuard<'_, Holds<T>> {
     holds.lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,6 +54,14 @@ impl Vm {
     pub fn processors(&self) -> f64 {
         let all = || std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
         self.shares.cpu.as_ref().and_then(|share| share.cpus).unwrap_or_else(all)
+    }
+
+    /// Puts a boot's init into the group that holds it to its processors, where they are limited; to fewer where somebody holds it
+    /// to fewer.
+    pub(super) fn enter_its_share(&self, init: u32) -> Result<(), CgroupError> {
+        let Some(CpuShare { groups, cpus: Some(cpus) }) = &self.shares.cpu else { return Ok(()) };
+        let holds = lock(&self.held.processors);
+        groups.hold(&self.name, init, holds.tightest().or(Some(*cpus)))
     }
 
     /// Holds it to so many processors on behalf of somebody; where none are named, to what the others who hold it leave.

@@ -38,7 +38,14 @@ pub fn a_whole_machine_changes_what_is_its_own(test_lab: &TestLab) {
     assert_eq!(fs::read_to_string(&setting).expect("a setting"), of_the_machine);
     let forward = "/proc/sys/net/ipv4/ip_forward";
     assert_eq!(shell(&node, &format!("echo 1 > {forward}; cat {forward}")).trim(), "1");
-    for other in ["/proc/sys/kernel/panic_on_oops", "/sys/kernel/uevent_seqnum", "/etc/mark", "/usr/mark"] {
+    let others = [
+        "/proc/sys/kernel/panic_on_oops",
+        "/proc/sysrq-trigger",
+        "/sys/kernel/uevent_seqnum",
+        "/etc/mark",
+        "/usr/mark",
+    ];
+    for other in others {
         let refused = format!("(echo 1 > {other}) 2>/dev/null && echo written || echo refused");
         assert_eq!(shell(&node, &refused).trim(), "refused", "{other}");
     }
