@@ -113,12 +113,20 @@ end
 -- The key is what the keys of one folder begin with; `after` is empty from the beginning on. No byte of UTF-8 is 255.
 steps['scan'] = function(prefix, after, limit)
   local first = after == '' and '[' .. prefix or '(' .. after
-  local keys = redis.call('ZRANGEBYLEX', index_of(prefix), first, '(' .. prefix .. '\255', 'LIMIT', 0, limit)
-  local entries = {}
-  for _, key in ipairs(keys) do
-    entries[#entries + 1] = key
-    entries[#entries + 1] = held(key)
-  end
+  local entries, wanted = {}, 2 * tonumber(limit)
+  repeat
+    local more = (wanted - #entries) / 2
+    local keys = redis.call('ZRANGEBYLEX', index_of(prefix), first, '(' .. prefix .. '\255', 'LIMIT', 0, string.format('%d', more))
+    for _, key in ipairs(keys) do
+      local text = held(key)
+      -- Somebody else may have taken it away.
+      if text then
+        entries[#entries + 1] = key
+        entries[#entries + 1] = text
+      end
+      first = '(' .. key
+    end
+  until #keys < more or #entries >= wanted
   return entries
 end
 

@@ -326,6 +326,21 @@ pub fn a_foreign_value_is_one_cell(plan: LoadPlan, put: impl Fn()) {
     cells(None);
 }
 
+/// Keys that somebody else has taken away are no cells; all others are read.
+pub fn a_key_that_is_gone_is_no_cell(plan: LoadPlan, take: impl Fn()) {
+    let options = texts(&[("keys", "10"), ("preload", "10"), ("order", "sequential")]);
+    let plan =
+        LoadPlan { workload: workload::configured("kv", &options).expect("options that it knows"), ..plan };
+    prepare(&plan, here(), &|_| {}).expect("prepared");
+    take();
+    let cells = read(&plan).into_iter().flat_map(|action| match action {
+        Action::CellsRead { cells, .. } => cells,
+        other => panic!("{other:?}"),
+    });
+    let left: Vec<u64> = cells.map(|(cell, _)| cell).collect();
+    assert_eq!(left, [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+}
+
 /// A run with long values leaves more than a client takes in one answer; the next one on the same database has short ones.
 pub fn long_values_are_written_over(plan: &LoadPlan) {
     let run = |preload: &str, block: &str| {

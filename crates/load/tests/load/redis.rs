@@ -36,6 +36,14 @@ fn a_value_that_somebody_else_put_into_redis_is_one_cell_that_no_write_has() {
 }
 
 #[test]
+fn a_key_that_somebody_else_took_out_of_redis_is_no_cell_and_ends_no_read() {
+    let Some(server) = Server::here("a_key_that_somebody_else_took_out_of_redis", &[]) else { return };
+    real_loads::a_key_that_is_gone_is_no_cell(plan("kv", 1, &[&server]), || {
+        server.cli(&["DEL", real_loads::KEY_3]);
+    });
+}
+
+#[test]
 fn long_values_of_an_earlier_run_do_not_stop_the_next_one() {
     let Some(server) = Server::here("long_values_of_an_earlier_run", &[]) else { return };
     real_loads::long_values_are_written_over(&plan("kv", 2, &[&server]));
