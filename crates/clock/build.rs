@@ -16,10 +16,13 @@ fn main() -> io::Result<()> {
         return Ok(());
     }
     let library = PathBuf::from(variable("OUT_DIR")?).join("waits.so");
-    // It is the same for every C library: the machine's own compiler builds it.
+    // It is the same for every C library: the machine's own compiler builds it, where that builds for such machines.
+    let mut build = cc::Build::new();
     let host = variable("HOST")?;
-    let compiler =
-        cc::Build::new().target(&host).host(&host).opt_level(2).cargo_metadata(false).get_compiler();
+    if host.starts_with("x86_64") {
+        build.target(&host).host(&host);
+    }
+    let compiler = build.opt_level(2).cargo_metadata(false).get_compiler();
     let mut command = compiler.to_command();
     command.args([
         "-shared",

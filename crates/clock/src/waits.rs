@@ -13,10 +13,11 @@ pub fn library() -> &'static [u8] {
     include_bytes!(concat!(env!("OUT_DIR"), "/waits.so"))
 }
 
-/// The variable's value by which a program loads the library at `path`, before those that it would load anyway.
+/// The variable's value by which a program loads the library at `path`, after those that it would load anyway: some want to be
+/// the first.
 #[must_use]
 pub fn preload(path: &Path, already: Option<&str>) -> String {
     let others =
-        already.filter(|others| !others.is_empty()).map_or(String::new(), |others| format!(":{others}"));
-    format!("{}{others}", path.display())
+        already.filter(|others| !others.is_empty()).map_or(String::new(), |others| format!("{others}:"));
+    format!("{others}{}", path.display())
 }

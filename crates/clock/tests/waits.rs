@@ -29,9 +29,10 @@ const SOURCE: &str = r#"
 static struct timespec soon(clockid_t clock, long after_ms) {
     struct timespec time;
     clock_gettime(clock, &time);
-    time.tv_nsec += after_ms * 1000000L;
-    time.tv_sec += time.tv_nsec / 1000000000L;
-    time.tv_nsec %= 1000000000L;
+    time.tv_sec += after_ms / 1000;
+    time.tv_nsec += after_ms % 1000 * 1000000L;
+    time.tv_sec += time.tv_nsec < 0 ? -1 : time.tv_nsec / 1000000000L;
+    time.tv_nsec = (time.tv_nsec + 1000000000L) % 1000000000L;
     return time;
 }
 
@@ -41,13 +42,14 @@ static long steady_ms(void) {
     return time.tv_sec * 1000L + time.tv_nsec / 1000000L;
 }
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, taken = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, taken = PTHREAD_MUTEX_INITIALIZER, lending;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER, steady;
 static sem_t semaphore;
 
 static void *hold(void *unused) {
     pthread_mutex_lock(&taken);
+    pthread_mutex_lock(&lending);
     pthread_rwlock_wrlock(&lock);
     sem_post(&semaphore);
     pause();
@@ -86,6 +88,7 @@ static int one(const char *name, struct timespec time, struct timespec by_start)
     if (!strcmp(name, "condition")) return for_condition(&condition, time);
     if (!strcmp(name, "steady-condition")) return for_condition(&steady, by_start);
     if (!strcmp(name, "mutex")) return pthread_mutex_timedlock(&taken, &time);
+    if (!strcmp(name, "lending-mutex")) return pthread_mutex_timedlock(&lending, &time);
     if (!strcmp(name, "read-lock")) return pthread_rwlock_timedrdlock(&lock, &time);
     if (!strcmp(name, "write-lock")) return pthread_rwlock_timedwrlock(&lock, &time);
     if (!strcmp(name, "semaphore")) return sem_timedwait(&semaphore, &time) ? errno : 0;
@@ -93,6 +96,14 @@ static int one(const char *name, struct timespec time, struct timespec by_start)
     if (!strcmp(name, "steady-sleep")) return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &by_start, NULL);
     if (!strcmp(name, "timerfd")) return timer(1, CLOCK_REALTIME, time);
     if (!strcmp(name, "steady-timerfd")) return timer(1, CLOCK_MONOTONIC, by_start);
+    if (!strcmp(name, "past-timerfd")) {
+        /* An hour and half a second ago, and every second since. */
+        struct itimerspec at = {.it_value = soon(CLOCK_REALTIME, -3600500), .it_interval = {1, 0}};
+        unsigned long times = 0;
+        int file = timerfd_create(CLOCK_REALTIME, 0);
+        timerfd_settime(file, TFD_TIMER_ABSTIME, &at, NULL);
+        return read(file, &times, sizeof times) == sizeof times && times >= 3601 && times < 3700 ? 0 : -1;
+    }
     if (!strcmp(name, "timer")) return timer(0, CLOCK_REALTIME, time);
     if (!strcmp(name, "queue")) {
         struct mq_attr small = {.mq_maxmsg = 1, .mq_msgsize = 8};
@@ -106,12 +117,16 @@ static int one(const char *name, struct timespec time, struct timespec by_start)
 
 int main(int count, char **names) {
     pthread_condattr_t by_start;
+    pthread_mutexattr_t lends;
     pthread_t holder;
     long after_ms = atol(names[1]);
     pthread_condattr_init(&by_start);
     pthread_condattr_setclock(&by_start, CLOCK_MONOTONIC);
     pthread_cond_init(&steady, &by_start);
     sem_init(&semaphore, 0, 0);
+    pthread_mutexattr_init(&lends);
+    pthread_mutexattr_setprotocol(&lends, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&lending, &lends);
     pthread_create(&holder, NULL, hold, NULL);
     sem_wait(&semaphore);
     for (int at = 2; at < count; at++) {
@@ -125,10 +140,11 @@ int main(int count, char **names) {
 "#;
 
 /// Ways to wait and what comes of each.
-const WAYS: [(&str, &str); 12] = [
+const WAYS: [(&str, &str); 13] = [
     ("condition", "late"),
     ("steady-condition", "late"),
     ("mutex", "late"),
+    ("lending-mutex", "late"),
     ("read-lock", "late"),
     ("write-lock", "late"),
     ("semaphore", "late"),
@@ -216,6 +232,16 @@ fn a_wait_until_a_time_of_day_ends_when_the_node_s_clock_shows_it() {
         lab.clock.set(Shift::jump(offset_ns));
         // Generous at the top: the machine is busy. What goes by the machine's clock takes ten days, or nothing.
         lab.take(300, 299..5_000);
+    }
+}
+
+#[test]
+fn a_timer_that_is_past_is_as_far_past_by_every_clock() {
+    let Some(lab) = Lab::new() else { return };
+    for offset_ns in [0, TEN_DAYS_NS, -TEN_DAYS_NS] {
+        lab.clock.set(Shift::jump(offset_ns));
+        let waited = lab.waits(0, &["past-timerfd"], true);
+        assert_eq!(waited.first().map(|(_, _, told)| told.as_str()), Some("done"), "{offset_ns}: {waited:?}");
     }
 }
 

@@ -88,7 +88,7 @@ static nanoseconds left_ns(struct shift shift, nanoseconds deadline, nanoseconds
 }
 
 static int is_valid(const struct timespec *time) {
-    return time && time->tv_nsec >= 0 && time->tv_nsec < SECOND_NS && time->tv_sec > -9000000000LL &&
+    return time && time->tv_nsec >= 0 && time->tv_nsec < SECOND_NS && time->tv_sec >= 0 &&
            time->tv_sec < 9000000000LL;
 }
 
@@ -110,6 +110,8 @@ static int is_of_day(struct shift shift, nanoseconds deadline) {
 
 struct wanted {
     const char *name;
+    // Objects come in the order in which they were loaded; what lies in front of this library may call it.
+    int is_behind;
     void *found;
 };
 
@@ -136,7 +138,8 @@ static const void *in_object(struct dl_phdr_info *info, const ElfW(Dyn) * entry,
     if (!symbols || !strings)
         return 0;
 #define IS_IT(number)                                                                                                  \
-    (symbols[number].st_shndx != SHN_UNDEF && !(versions && versions[number] & 0x8000) &&                              \
+    (symbols[number].st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbols[number].st_info) == STT_FUNC &&                    \
+     !(versions && versions[number] & 0x8000) &&                                                                       \
      !strcmp(strings + symbols[number].st_name, name))
     if (gnu) {
         uint32_t hash = 5381, buckets = gnu[0], first = gnu[1], words = gnu[2];
@@ -162,8 +165,10 @@ static const void *in_object(struct dl_phdr_info *info, const ElfW(Dyn) * entry,
 static int look_in(struct dl_phdr_info *info, size_t size, void *data) {
     struct wanted *wanted = data;
     (void)size;
-    if (info->dlpi_addr == (ElfW(Addr))&__ehdr_start)
+    if (!wanted->is_behind) {
+        wanted->is_behind = info->dlpi_addr == (ElfW(Addr))&__ehdr_start;
         return 0;
+    }
     for (int segment = 0; segment < info->dlpi_phnum; segment++) {
         if (info->dlpi_phdr[segment].p_type != PT_DYNAMIC)
             continue;
@@ -175,26 +180,38 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *data) {
     return 0;
 }
 
-static void *behind(void **known, const char *name) {
-    void *found = __atomic_load_n(known, __ATOMIC_ACQUIRE);
-    if (found)
-        return found;
-    struct wanted wanted = {name, 0};
+static void *behind(const char *name) {
+    struct wanted wanted = {name, 0, 0};
     dl_iterate_phdr(look_in, &wanted);
-    __atomic_store_n(known, wanted.found, __ATOMIC_RELEASE);
     return wanted.found;
 }
 
-// The function as the program's C library has it, as `real`; a null pointer where it has none.
-#define BEHIND(real, name)                                                                                             \
-    static void *known_##real;                                                                                         \
-    __typeof__(&name) real = (__typeof__(&name))behind(&known_##real, #name)
+// ---- The functions, as the program's C library has them: where each stands here, and null pointers for those it lacks.
 
-// What the program asked for, as `real`: it could not have asked for what its C library does not have.
-#define REAL(name)                                                                                                     \
-    BEHIND(real, name);                                                                                                \
-    if (!real)                                                                                                         \
-    __builtin_trap()
+#define FUNCTIONS(of)                                                                                                  \
+    of(pthread_cond_timedwait) of(pthread_cond_clockwait) of(pthread_mutex_timedlock) of(pthread_mutex_clocklock)      \
+    of(pthread_rwlock_timedrdlock) of(pthread_rwlock_clockrdlock) of(pthread_rwlock_timedwrlock)                       \
+    of(pthread_rwlock_clockwrlock) of(sem_timedwait) of(sem_clockwait) of(clock_nanosleep) of(mq_timedsend)            \
+    of(mq_timedreceive) of(timerfd_settime) of(timer_settime)
+
+#define DECLARED(name) static __typeof__(&name) real_##name;
+FUNCTIONS(DECLARED)
+
+// Before the program runs: a lookup takes a lock of the loader, which a forked child or a signal's handler may never get.
+__attribute__((constructor)) static void find_all(void) {
+#define FOUND(name) real_##name = (__typeof__(&name))behind(#name);
+    FUNCTIONS(FOUND)
+}
+
+// A function that came only with a library loaded later. The program may also have found it here where its C library has none.
+#define NEED(name, without)                                                                                            \
+    if (!real_##name && !(real_##name = (__typeof__(&name))behind(#name)))                                             \
+    return without
+
+static int without(void) {
+    errno = ENOSYS;
+    return -1;
+}
 
 // ---- Waits by the steady clock.
 
@@ -213,83 +230,56 @@ static void *behind(void **known, const char *name) {
         woken_early;                                                                                                   \
     }
 
-int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *time) {
-    REAL(pthread_mutex_clocklock);
-    WAIT(clock == CLOCK_REALTIME, real(mutex, CLOCK_MONOTONIC, &until), answer == ETIMEDOUT, LOOK_AGAIN_NS, )
-    return real(mutex, clock, time);
-}
+// A mutex of a kind that lends its holder priority is waited for in the kernel by the time of day, whatever was asked for; the
+// kind's place is part of glibc's binary interface (bits/struct_mutex.h).
+static int lends_priority(const pthread_mutex_t *mutex) { return ((const int *)mutex)[4] & 32; }
+
+static struct timespec by_machine(const struct shift *page, const struct timespec *time, nanoseconds most);
 
 int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *time) {
-    REAL(pthread_mutex_timedlock);
-    BEHIND(steady, pthread_mutex_clocklock);
-    WAIT(steady, steady(mutex, CLOCK_MONOTONIC, &until), answer == ETIMEDOUT, LOOK_AGAIN_NS, )
-    return real(mutex, time);
-}
-
-int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *time) {
-    REAL(pthread_rwlock_clockrdlock);
-    WAIT(clock == CLOCK_REALTIME, real(lock, CLOCK_MONOTONIC, &until), answer == ETIMEDOUT, LOOK_AGAIN_NS, )
-    return real(lock, clock, time);
+    NEED(pthread_mutex_timedlock, ENOSYS);
+    WAIT(real_pthread_mutex_clocklock,
+         lends_priority(mutex) ? (until = by_machine(page, time, LOOK_AGAIN_NS), real_pthread_mutex_timedlock(mutex, &until))
+                               : real_pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until),
+         answer == ETIMEDOUT, LOOK_AGAIN_NS, )
+    return real_pthread_mutex_timedlock(mutex, time);
 }
 
 int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *time) {
-    REAL(pthread_rwlock_timedrdlock);
-    BEHIND(steady, pthread_rwlock_clockrdlock);
-    WAIT(steady, steady(lock, CLOCK_MONOTONIC, &until), answer == ETIMEDOUT, LOOK_AGAIN_NS, )
-    return real(lock, time);
-}
-
-int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *time) {
-    REAL(pthread_rwlock_clockwrlock);
-    WAIT(clock == CLOCK_REALTIME, real(lock, CLOCK_MONOTONIC, &until), answer == ETIMEDOUT, LOOK_AGAIN_NS, )
-    return real(lock, clock, time);
+    NEED(pthread_rwlock_timedrdlock, ENOSYS);
+    WAIT(real_pthread_rwlock_clockrdlock, real_pthread_rwlock_clockrdlock(lock, CLOCK_MONOTONIC, &until),
+         answer == ETIMEDOUT, LOOK_AGAIN_NS, )
+    return real_pthread_rwlock_timedrdlock(lock, time);
 }
 
 int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *time) {
-    REAL(pthread_rwlock_timedwrlock);
-    BEHIND(steady, pthread_rwlock_clockwrlock);
-    WAIT(steady, steady(lock, CLOCK_MONOTONIC, &until), answer == ETIMEDOUT, LOOK_AGAIN_NS, )
-    return real(lock, time);
+    NEED(pthread_rwlock_timedwrlock, ENOSYS);
+    WAIT(real_pthread_rwlock_clockwrlock, real_pthread_rwlock_clockwrlock(lock, CLOCK_MONOTONIC, &until),
+         answer == ETIMEDOUT, LOOK_AGAIN_NS, )
+    return real_pthread_rwlock_timedwrlock(lock, time);
 }
 
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left) {
-    REAL(clock_nanosleep);
-    WAIT(clock == CLOCK_REALTIME && flags & TIMER_ABSTIME, real(CLOCK_MONOTONIC, flags, &until, 0), answer == 0,
-         LOOK_AGAIN_NS, )
-    return real(clock, flags, time, left);
-}
-
-// These set errno.
-
-int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *time) {
-    REAL(sem_clockwait);
-    WAIT(clock == CLOCK_REALTIME, real(semaphore, CLOCK_MONOTONIC, &until), answer && errno == ETIMEDOUT, LOOK_AGAIN_NS, )
-    return real(semaphore, clock, time);
+    NEED(clock_nanosleep, ENOSYS);
+    WAIT(clock == CLOCK_REALTIME && flags & TIMER_ABSTIME, real_clock_nanosleep(CLOCK_MONOTONIC, flags, &until, 0),
+         answer == 0, LOOK_AGAIN_NS, )
+    return real_clock_nanosleep(clock, flags, time, left);
 }
 
 int sem_timedwait(sem_t *semaphore, const struct timespec *time) {
-    REAL(sem_timedwait);
-    BEHIND(steady, sem_clockwait);
-    WAIT(steady, steady(semaphore, CLOCK_MONOTONIC, &until), answer && errno == ETIMEDOUT, LOOK_AGAIN_NS, )
-    return real(semaphore, time);
+    NEED(sem_timedwait, without());
+    WAIT(real_sem_clockwait, real_sem_clockwait(semaphore, CLOCK_MONOTONIC, &until), answer && errno == ETIMEDOUT,
+         LOOK_AGAIN_NS, )
+    return real_sem_timedwait(semaphore, time);
 }
 
-// Whoever waits for a condition must look at it again before waiting on, so these return to their caller.
-
-int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
-                           const struct timespec *time) {
-    REAL(pthread_cond_clockwait);
-    WAIT(clock == CLOCK_REALTIME, real(condition, mutex, CLOCK_MONOTONIC, &until), answer == ETIMEDOUT,
-         RETURN_AFTER_NS, return 0)
-    return real(condition, mutex, clock, time);
-}
-
+// Whoever waits for a condition must look at it again before waiting on, so this returns to its caller.
 int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *time) {
-    REAL(pthread_cond_timedwait);
-    BEHIND(steady, pthread_cond_clockwait);
-    WAIT(steady && is_of_day(shift_now(page), in_ns(time)), steady(condition, mutex, CLOCK_MONOTONIC, &until),
-         answer == ETIMEDOUT, RETURN_AFTER_NS, return 0)
-    return real(condition, mutex, time);
+    NEED(pthread_cond_timedwait, ENOSYS);
+    WAIT(real_pthread_cond_clockwait && is_of_day(shift_now(page), in_ns(time)),
+         real_pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &until), answer == ETIMEDOUT, RETURN_AFTER_NS,
+         return 0)
+    return real_pthread_cond_timedwait(condition, mutex, time);
 }
 
 // ---- Message queues and timers, which the kernel knows by the machine's time of day alone.
@@ -309,23 +299,28 @@ static struct timespec by_machine(const struct shift *page, const struct timespe
     }
 
 int mq_timedsend(mqd_t queue, const char *message, size_t length, unsigned priority, const struct timespec *time) {
-    REAL(mq_timedsend);
-    WAIT_IN_QUEUE(real(queue, message, length, priority, &until))
-    return real(queue, message, length, priority, time);
+    NEED(mq_timedsend, without());
+    WAIT_IN_QUEUE(real_mq_timedsend(queue, message, length, priority, &until))
+    return real_mq_timedsend(queue, message, length, priority, time);
 }
 
 ssize_t mq_timedreceive(mqd_t queue, char *message, size_t length, unsigned *priority, const struct timespec *time) {
-    REAL(mq_timedreceive);
-    WAIT_IN_QUEUE(real(queue, message, length, priority, &until))
-    return real(queue, message, length, priority, time);
+    NEED(mq_timedreceive, without());
+    WAIT_IN_QUEUE(real_mq_timedreceive(queue, message, length, priority, &until))
+    return real_mq_timedreceive(queue, message, length, priority, time);
 }
 
 // A timer is set once: one that stands when the clock is set goes off when it would have.
 
 static struct itimerspec timer_by_machine(const struct shift *page, const struct itimerspec *timer) {
     struct itimerspec set = *timer;
-    if (is_of_day(shift_now(page), in_ns(&timer->it_value)))
-        set.it_value = by_machine(page, &timer->it_value, INT64_MAX / 4);
+    struct shift shift = shift_now(page);
+    nanoseconds deadline = in_ns(&timer->it_value), now = kernel_ns(CLOCK_REALTIME);
+    if (!is_of_day(shift, deadline))
+        return set;
+    // One that is past stays as far past: the kernel counts how often it has gone off since.
+    nanoseconds past = shown_ns(shift, now) - deadline;
+    set.it_value = past > 0 && past < now ? in_timespec(now - past) : by_machine(page, &timer->it_value, INT64_MAX / 4);
     return set;
 }
 
@@ -334,19 +329,19 @@ static int is_set(const struct itimerspec *timer) {
 }
 
 int timerfd_settime(int file, int flags, const struct itimerspec *timer, struct itimerspec *old) {
-    REAL(timerfd_settime);
+    NEED(timerfd_settime, without());
     const struct shift *page = shift_page();
     if (!page || !(flags & TFD_TIMER_ABSTIME) || !is_set(timer))
-        return real(file, flags, timer, old);
+        return real_timerfd_settime(file, flags, timer, old);
     struct itimerspec set = timer_by_machine(page, timer);
-    return real(file, flags, &set, old);
+    return real_timerfd_settime(file, flags, &set, old);
 }
 
 int timer_settime(timer_t number, int flags, const struct itimerspec *timer, struct itimerspec *old) {
-    REAL(timer_settime);
+    NEED(timer_settime, without());
     const struct shift *page = shift_page();
     if (!page || !(flags & TIMER_ABSTIME) || !is_set(timer))
-        return real(number, flags, timer, old);
+        return real_timer_settime(number, flags, timer, old);
     struct itimerspec set = timer_by_machine(page, timer);
-    return real(number, flags, &set, old);
+    return real_timer_settime(number, flags, &set, old);
 }

@@ -62,7 +62,7 @@ const LINKS: [(&str, &str); 7] = [
 const LIMITS: &str = "/proc/sys/user";
 /// What of `/proc` controls the whole machine: its settings, its keys of last resort (`Documentation/admin-guide/sysrq.rst`), its
 /// interrupts, its buses and its drivers.
-const MACHINE_CONTROLS: [&str; 8] = [
+const MACHINE_CONTROLS: [&str; 9] = [
     "/proc/sys",
     "/proc/sysrq-trigger",
     "/proc/irq",
@@ -71,6 +71,7 @@ const MACHINE_CONTROLS: [&str; 8] = [
     "/proc/acpi",
     "/proc/mtrr",
     "/proc/scsi",
+    "/proc/dynamic_debug",
 ];
 const NONE: Option<&str> = None;
 

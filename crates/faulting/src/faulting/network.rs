@@ -108,6 +108,8 @@ fn block(answer: BlockAnswer) -> Block {
 impl Faulting {
     /// Strikes with a network fault.
     pub(super) fn strike_network(&mut self, number: FaultId, fault: &Fault, action: NetworkAction<'_>) {
+        // Before the rules are made: who moves meanwhile is not where they know it.
+        let divided = divides_nodes(action).then(|| self.whereabouts());
         let Some((directions, rules)) = self.enter_network(number, fault, action) else { return };
         self.plant_canaries_early(number, &self.vms_with_copies());
         let stations = self.stations_for(&directions);
@@ -148,7 +150,6 @@ impl Faulting {
             shown,
         });
         let conditions = action.conditions().cloned();
-        let divided = divides_nodes(action).then(|| self.whereabouts());
         let standing =
             StandingNetwork { guard, rules, conditions, directions, divided, watched: watched.clone() };
         self.standing.insert(number, Box::new(standing));
