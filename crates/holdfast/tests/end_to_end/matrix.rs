@@ -14,7 +14,7 @@ use crate::turns::{beside_others, machine};
 const SMALL: &str = "name: small
 site: { regions: { dc1: { zones: { a: { hosts: 1 }, b: { hosts: 1 } } } } }
 database: { engine: control, nodes: 2 }
-loads: [{ workload: ledger, clients: 1, rate: 100/s }]
+loads: [{ workload: ledger, clients: 1 }]
 schedule: [{ phase: baseline, for: 1s }]
 expect: { lost_writes: 0 }
 matrix:

@@ -18,12 +18,7 @@ fn under_load(desk: &Desk) -> Running {
         &["run", "scenarios/host-failure.yaml", "--keep"],
         &SHORT,
         &RESTART_SOON,
-        &[
-            "--set",
-            "schedule.1.for=600s",
-            "--set",
-            "loads=[{ workload: ledger, clients: 2, from: dc1, rate: 100/s }]",
-        ],
+        &["--set", "schedule.1.for=600s", "--set", "loads=[{ workload: ledger, clients: 2, from: dc1 }]"],
     ]));
     assert!(running.says("phase baseline"));
     running

@@ -10,7 +10,7 @@ use crate::turns::beside_others;
 /// Two nodes without faults.
 const QUIET: &str = "name: quiet\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
                      database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
-                     loads: [ { workload: ledger, clients: 1, from: dc1, rate: 100/s } ]\n\
+                     loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
                      schedule: [ { phase: baseline, for: 10s } ]\nexpect: { lost_writes: 0 }\n";
 
 #[test]
