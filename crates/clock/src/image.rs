@@ -13,7 +13,7 @@ const HEADER_BYTES: usize = 64;
 const PROGRAM_HEADER_BYTES: usize = 56;
 const NAME: &str = "linux-vdso.so.1";
 /// In the unused bytes of the ELF identification: by this the library of `waits` knows a stand-in.
-const MARKER: &[u8] = include_bytes!("../waits/marker");
+const MARKER: &[u8; IDENTIFICATION_BYTES - MARKER_AT] = include_bytes!("../waits/marker");
 const MARKER_AT: usize = 9;
 const VERSION: &str = "LINUX_2.6";
 

@@ -5,8 +5,8 @@
 //! reads from a page that is shared with whoever sets the clock. C libraries, Go's runtime, Java and Python all find the
 //! stand-in where they would have found the real one; nothing else of the machine does.
 //!
-//! Waits until a time of day go by the kernel's clock: a library that programs load beside their C library asks for the moment
-//! of the machine's clock that is meant.
+//! The kernel compares the deadline of a wait until a time of day with the machine's clock: a library that programs load waits
+//! by the steady clock instead, for as long as the node's clock needs.
 //!
 //! Owns the stand-in, the shift, the filter that stops each exec, the short trace that maps the stand-in, and that library. Not
 //! shifted: `CLOCK_MONOTONIC`, plain system calls, waits of programs that load no library, and what the kernel itself writes down.

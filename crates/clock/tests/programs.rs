@@ -1,45 +1,22 @@
 //! What real programs see of a clock: C, Python, Java, static Go, and the probe.
 
-use std::path::{Path, PathBuf};
+mod lab;
+
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use clock::{Clock, Rate, Reading, Shift};
-
-const SECOND_NS: i64 = 1_000_000_000;
-const TEN_DAYS_NS: i64 = 864_000 * SECOND_NS;
-
-fn true_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    i64::try_from(since.as_nanos()).expect("before 2262")
-}
-
-/// A clock in a folder of its own.
-struct Lab {
-    folder: tempfile::TempDir,
-    clock: Arc<Clock>,
-}
+use clock::{Rate, Reading, Shift};
+use lab::{Lab, SECOND_NS, TEN_DAYS_NS, true_ns};
 
 impl Lab {
     fn new() -> Option<Lab> {
-        if let Err(why) = clock::trial() {
-            eprintln!("skipped: clocks: {why}");
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("clock");
-        let clock = Arc::new(Clock::in_file(&file, &file).expect("a clock"));
-        let (data, probe) = (folder.path().join("probe.data"), folder.path().join("probe"));
+        let lab = Lab::with_a_clock()?;
+        let (data, probe) = (lab.path("probe.data"), lab.path("probe"));
         std::fs::write(&data, clock::probe()).expect("the probe");
         // Written by another process: what a thread beside us forks cannot hold it open for writing.
         let installed = Command::new("install").args(["-m", "755"]).args([&data, &probe]).status();
         assert!(installed.is_ok_and(|status| status.success()), "{}", probe.display());
-        Some(Lab { folder, clock })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        Some(lab)
     }
 
     /// What a program prints that sees the clock.

@@ -1,16 +1,14 @@
 //! What real programs wait for by a clock: each of the functions that wait until a time of day, in C.
 
-use std::path::PathBuf;
+mod lab;
+
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use clock::{Clock, Rate, Shift};
+use clock::{Rate, Shift};
+use lab::{Lab, SECOND_NS, TEN_DAYS_NS, true_ns};
 
-const SECOND_NS: i64 = 1_000_000_000;
-const TEN_DAYS_NS: i64 = 864_000 * SECOND_NS;
-
-/// Waits for nothing in each way until half a second from now by its own clock, or for a steady time, and prints for each the
+/// Waits for nothing in each way until so many milliseconds from now by its own clock, or by the steady one, and prints for each the
 /// milliseconds that it took by the steady clock and what came of it.
 const SOURCE: &str = r#"
 #define _GNU_SOURCE
@@ -156,30 +154,15 @@ const WAYS: [(&str, &str); 13] = [
     ("queue", "late"),
 ];
 
-struct Lab {
-    folder: tempfile::TempDir,
-    clock: Arc<Clock>,
-}
-
 impl Lab {
     fn new() -> Option<Lab> {
-        if let Err(why) = clock::trial() {
-            eprintln!("skipped: waits by a clock: {why}");
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("clock");
-        let lab = Lab { clock: Arc::new(Clock::in_file(&file, &file).expect("a clock")), folder };
+        let lab = Lab::with_a_clock()?;
         std::fs::write(lab.path("waits.so"), clock::waits::library()).expect("the library");
         std::fs::write(lab.path("waits.c"), SOURCE).expect("a source");
         let mut compiler = Command::new("cc");
         compiler.args(["-O1", "-pthread", "-o"]).arg(lab.path("waits")).arg(lab.path("waits.c")).arg("-lrt");
         assert!(compiler.status().expect("a compiler").success());
         Some(lab)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
     }
 
     /// What a program prints by this clock, with the library or without, in 20 s at most: a wait of ten days ends then.
@@ -204,7 +187,7 @@ impl Lab {
         text.lines().map(|of| line(of).unwrap_or_else(|| panic!("{of}"))).collect()
     }
 
-    /// All ways, which take `from_ms` at least and `to_ms` at most, where they go by the time of day.
+    /// All ways, until `after_ms` from now; those that go by the time of day take as long as `of_day_ms` says.
     #[track_caller]
     fn take(&self, after_ms: u64, of_day_ms: std::ops::Range<u64>) {
         let ways = WAYS.map(|(name, _)| name);
@@ -218,11 +201,6 @@ impl Lab {
             assert!(range.contains(took_ms), "{name}: {took_ms} ms, not {range:?}: {waited:?}");
         }
     }
-}
-
-fn machine_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    i64::try_from(since.as_nanos()).expect("before 2262")
 }
 
 #[test]
@@ -248,7 +226,7 @@ fn a_timer_that_is_past_is_as_far_past_by_every_clock() {
 #[test]
 fn a_clock_that_races_or_is_slow_ends_waits_sooner_or_later() {
     let Some(lab) = Lab::new() else { return };
-    let running = |parts_per_billion| Shift::running_away(Rate { parts_per_billion }, machine_ns());
+    let running = |parts_per_billion| Shift::running_away(Rate { parts_per_billion }, true_ns());
     lab.clock.set(running(3_000_000_000).and(Shift::jump(TEN_DAYS_NS)));
     lab.take(1_600, 395..1_500);
     lab.clock.set(running(-500_000_000));
