@@ -74,9 +74,17 @@ holdfast_clock_gettime:
     imul    r11
     shrd    rax, rdx, 32
     add     rax, r10
-    xor     edx, edx
-    mov     ecx, 1000000000
-    div     rcx
+    // By 1,000,000,000, as a multiplication: a division takes as long as all the rest (Granlund and Montgomery, "Division by
+    // Invariant Integers using Multiplication").
+    mov     r10, rax
+    shr     rax, 9
+    mov     rcx, 0x44b82fa09b5a53
+    mul     rcx
+    shr     rdx, 11
+    mov     rax, rdx
+    imul    rdx, rdx, 1000000000
+    sub     r10, rdx
+    mov     rdx, r10
     ret
 
     // int gettimeofday(struct timeval *rdi, struct timezone *rsi)
@@ -101,21 +109,24 @@ holdfast_clock_gettimeofday:
     call    .Lshift
     mov     rdi, [rsp + 16]
     mov     [rdi], rax
+    // By 1,000, for numbers of 32 bits.
     mov     eax, edx
-    xor     edx, edx
-    mov     ecx, 1000
-    div     ecx
+    imul    rax, rax, 274877907
+    shr     rax, 38
     mov     [rdi + 8], rax
 7:  xor     eax, eax
 8:  add     rsp, 24
     ret
 
     // time_t time(time_t *rdi). Shifted by whole seconds, which is the frequent case, the real one and an addition; else from the
-    // coarse clock, as the real one.
+    // coarse clock, as the real one, and with a rate by `page::Seconds`.
     .balign 16
     .globl holdfast_clock_time
 holdfast_clock_time:
     endbr64
+    // A clock with a rate has no use for what is read here, and is read under the lock further down.
+    cmp     qword ptr [rip + .Lcode + {rate}], 0
+    jne     .Ltime_coarse
     mov     rax, [rip + .Lcode + {real_time}]
     test    rax, rax
     jz      .Ltime_coarse
@@ -149,14 +160,36 @@ holdfast_clock_time:
     mov     edi, 5
     mov     rsi, rsp
     call    [rip + .Lcode + {real_gettime}]
-    mov     rsi, rsp
-    call    .Lshift
+    mov     r8d, [rip + .Lcode + {sequence}]
+    test    r8d, 1
+    jnz     .Ltime_by_nanoseconds
+    mov     rcx, [rip + .Lcode + {per_second}]
+    test    rcx, rcx
+    jz      .Ltime_by_nanoseconds
+    mov     rax, [rsp]
+    sub     rax, [rip + .Lcode + {seconds_reference}]
+    imul    rax, rcx
+    mov     rdx, [rsp + 8]
+    imul    rdx, [rip + .Lcode + {per_nanosecond}]
+    add     rax, [rip + .Lcode + {seconds_fraction}]
+    mov     r10, [rip + .Lcode + {seconds_base}]
+    cmp     r8d, [rip + .Lcode + {sequence}]
+    jne     .Ltime_by_nanoseconds
+    shr     rdx, 28
+    add     rax, rdx
+    sar     rax, 32
+    add     rax, r10
+.Ltime_found:
     mov     rdi, [rsp + 16]
     test    rdi, rdi
     jz      9f
     mov     [rdi], rax
 9:  add     rsp, 24
     ret
+.Ltime_by_nanoseconds:
+    mov     rsi, rsp
+    call    .Lshift
+    jmp     .Ltime_found
 
     .balign 16
     .globl holdfast_clock_getres
@@ -189,6 +222,11 @@ holdfast_clock_code_end:
     offset_rest = const shift(SHIFT_PAGE.offset_rest),
     reference = const shift(SHIFT_PAGE.reference),
     rate = const shift(SHIFT_PAGE.rate),
+    per_second = const shift(SHIFT_PAGE.seconds),
+    per_nanosecond = const shift(SHIFT_PAGE.seconds + 8),
+    seconds_reference = const shift(SHIFT_PAGE.seconds + 16),
+    seconds_base = const shift(SHIFT_PAGE.seconds + 24),
+    seconds_fraction = const shift(SHIFT_PAGE.seconds + 32),
 );
 
 /// From the code's beginning to the address of a real function.
@@ -241,4 +279,133 @@ pub(crate) fn functions() -> [Function; 6] {
         function("__vdso_getcpu", Real::Getcpu, &raw const holdfast_clock_getcpu),
         function("__vdso_getrandom", Real::Getrandom, &raw const holdfast_clock_getrandom),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs::File;
+    use std::num::NonZeroUsize;
+    use std::os::unix::fs::FileExt;
+
+    use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::page::{PAGES, SharedShift};
+    use crate::shift::{Rate, Shift};
+
+    const SECOND_NS: i64 = 1_000_000_000;
+    const NOW_NS: i64 = 1_800_000_000_000_000_000;
+
+    thread_local! {
+        static TRUE_NS: Cell<i64> = const { Cell::new(0) };
+    }
+
+    /// In the place of the real one.
+    extern "C" fn planted(_: libc::clockid_t, time: *mut libc::timespec) -> libc::c_int {
+        let true_ns = TRUE_NS.get();
+        // SAFETY: the code gives a place of its own or its caller's.
+        unsafe {
+            (*time).tv_sec = true_ns.div_euclid(SECOND_NS);
+            (*time).tv_nsec = true_ns.rem_euclid(SECOND_NS);
+        }
+        0
+    }
+
+    /// The code with a page of addresses and one of a shift behind it.
+    struct Assembled {
+        _file: File,
+        shift: SharedShift,
+        at: std::ptr::NonNull<libc::c_void>,
+    }
+
+    impl Assembled {
+        fn new() -> Assembled {
+            let file = tempfile::tempfile().expect("a file");
+            let mut image = vec![0; PAGE_BYTES];
+            image[CODE_AT..CODE_AT + code().len()].copy_from_slice(code());
+            let shift = SharedShift::in_file(&file, &image).expect("mapped");
+            let address = (planted as extern "C" fn(_, _) -> _ as usize).to_le_bytes();
+            let at = PAGE_BYTES + Real::ClockGettime as usize * 8;
+            file.write_all_at(&address, at as u64).expect("written");
+            let length = NonZeroUsize::new(PAGES * PAGE_BYTES).expect("pages");
+            let protection = ProtFlags::PROT_READ | ProtFlags::PROT_EXEC;
+            // SAFETY: a new mapping.
+            let at = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, &file, 0) };
+            Assembled { _file: file, shift, at: at.expect("mapped") }
+        }
+
+        fn function(&self, name: &str) -> *const libc::c_void {
+            let function = functions().into_iter().find(|function| function.name == name).expect("there");
+            // SAFETY: within the mapping.
+            unsafe { self.at.as_ptr().byte_add(CODE_AT + function.at) }
+        }
+
+        /// What `clock_gettime`, `gettimeofday` and `time` show, in nanoseconds, microseconds and seconds.
+        fn shown(&self, shift: Shift, true_ns: i64) -> (i64, i64, i64) {
+            type Gettime = extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
+            type Gettimeofday = extern "C" fn(*mut libc::timeval, *mut libc::c_void) -> libc::c_int;
+            type Time = extern "C" fn(*mut libc::time_t) -> libc::time_t;
+            self.shift.set(shift);
+            TRUE_NS.set(true_ns);
+            let mut spec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            let mut value = libc::timeval { tv_sec: 0, tv_usec: 0 };
+            let mut seconds = 0;
+            // SAFETY: functions of these types, assembled above.
+            unsafe {
+                let gettime: Gettime = std::mem::transmute(self.function("__vdso_clock_gettime"));
+                let gettimeofday: Gettimeofday = std::mem::transmute(self.function("__vdso_gettimeofday"));
+                let time: Time = std::mem::transmute(self.function("__vdso_time"));
+                assert_eq!(gettime(libc::CLOCK_REALTIME, &mut spec), 0);
+                assert_eq!(gettimeofday(&mut value, std::ptr::null_mut()), 0);
+                assert_eq!(time(&mut seconds), time(std::ptr::null_mut()));
+            }
+            let nanoseconds = spec.tv_sec * SECOND_NS + spec.tv_nsec;
+            (nanoseconds, value.tv_sec * 1_000_000 + value.tv_usec, seconds)
+        }
+    }
+
+    impl Drop for Assembled {
+        fn drop(&mut self) {
+            // SAFETY: mapped when it was made.
+            let _ = unsafe { munmap(self.at, PAGES * PAGE_BYTES) };
+        }
+    }
+
+    fn check(assembled: &Assembled, shift: Shift, true_ns: i64) -> Result<(), TestCaseError> {
+        let (nanoseconds, microseconds, seconds) = assembled.shown(shift, true_ns);
+        let expected_ns = shift.shown_ns_at(true_ns);
+        prop_assert_eq!(nanoseconds, expected_ns);
+        prop_assert_eq!(microseconds, expected_ns / 1000);
+        // Its way to the seconds rounds down once more.
+        let least = (expected_ns - 2).div_euclid(SECOND_NS);
+        prop_assert!(
+            (least..=expected_ns.div_euclid(SECOND_NS)).contains(&seconds),
+            "{seconds} {expected_ns}"
+        );
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn the_code_shows_what_the_shift_says(
+            jump in -1_000_000_000_000_000_000i64..1_000_000_000_000_000_000,
+            is_whole in any::<bool>(),
+            rate in prop_oneof![Just(0), -1_000_000_000i64..3_000_000_000, Just(-2_000_000_000), Just(50_000_000_000)],
+            passed in 0i64..40_000_000_000_000_000,
+            edge in -3i64..4,
+        ) {
+            let assembled = Assembled::new();
+            let jump = if is_whole { jump / SECOND_NS * SECOND_NS } else { jump };
+            let racing = Shift::running_away(Rate { parts_per_billion: rate }, NOW_NS);
+            let shift = Shift::jump(jump).and(racing);
+            // At any moment, and about the beginning of a second.
+            for true_ns in [NOW_NS + passed, (NOW_NS + passed) / SECOND_NS * SECOND_NS + edge] {
+                if shift.shown_ns_at(true_ns) >= 0 {
+                    check(&assembled, shift, true_ns)?;
+                }
+            }
+        }
+    }
 }

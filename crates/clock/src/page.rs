@@ -53,10 +53,64 @@ pub(crate) struct ShiftPage {
     /// The offset once more: whole seconds, rounded down, and the nanoseconds that are left.
     pub(crate) offset_seconds: usize,
     pub(crate) offset_rest: usize,
+    /// A clock with a rate in whole seconds: what `Seconds` has, in its order.
+    pub(crate) seconds: usize,
 }
 
-pub(crate) const SHIFT_PAGE: ShiftPage =
-    ShiftPage { sequence: 0, offset: 8, reference: 16, rate: 24, offset_seconds: 32, offset_rest: 40 };
+pub(crate) const SHIFT_PAGE: ShiftPage = ShiftPage {
+    sequence: 0,
+    offset: 8,
+    reference: 16,
+    rate: 24,
+    offset_seconds: 32,
+    offset_rest: 40,
+    seconds: 48,
+};
+
+/// How a clock with a rate finds its seconds without its nanoseconds, for `time`: two multiplications of 64 bits, where the
+/// nanoseconds take one of 128 and a division. The clock shows
+/// `base + floor((fraction + (s - reference) * per_second + (ns * per_nanosecond >> 28)) / 2^32)`, less a nanosecond at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Seconds {
+    /// How much the clock gains in a second, as a fraction of 2^32; zero where it is not to be found in this way.
+    per_second: i64,
+    /// How much in a nanosecond, as a fraction of 2^60.
+    per_nanosecond: i64,
+    /// The true second from which on both count.
+    reference: i64,
+    /// What the clock shows at its beginning: seconds, and the rest as a fraction of 2^32.
+    base: i64,
+    fraction: i64,
+}
+
+impl Seconds {
+    /// Fields, in this order.
+    pub(crate) const FIELDS: usize = 5;
+    /// Faster clocks would overflow after 17 years, and those that run backwards are left to the other way.
+    const MOST_PER_SECOND: i64 = 1 << 34;
+
+    fn of(shift: Shift) -> Seconds {
+        let per_second = shift.rate.saturating_add(1 << 32);
+        if shift.rate == 0 || !(1..=Self::MOST_PER_SECOND).contains(&per_second) {
+            return Seconds::default();
+        }
+        let reference = shift.reference_ns.div_euclid(SECOND_NS);
+        let shown_ns = shift.shown_ns_at(reference * SECOND_NS);
+        let fraction = (i128::from(shown_ns.rem_euclid(SECOND_NS)) << 32) / i128::from(SECOND_NS);
+        let per_nanosecond = (i128::from(per_second) << 28) / i128::from(SECOND_NS);
+        Seconds {
+            per_second,
+            per_nanosecond: per_nanosecond as i64,
+            reference,
+            base: shown_ns.div_euclid(SECOND_NS),
+            fraction: fraction as i64,
+        }
+    }
+
+    fn fields(self) -> [i64; Self::FIELDS] {
+        [self.per_second, self.per_nanosecond, self.reference, self.base, self.fraction]
+    }
+}
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -100,6 +154,9 @@ impl SharedShift {
         self.field(SHIFT_PAGE.rate).store(shift.rate, Ordering::SeqCst);
         self.field(SHIFT_PAGE.offset_seconds).store(shift.offset_ns.div_euclid(SECOND_NS), Ordering::SeqCst);
         self.field(SHIFT_PAGE.offset_rest).store(shift.offset_ns.rem_euclid(SECOND_NS), Ordering::SeqCst);
+        for (number, value) in Seconds::of(shift).fields().into_iter().enumerate() {
+            self.field(SHIFT_PAGE.seconds + 8 * number).store(value, Ordering::SeqCst);
+        }
         sequence.fetch_add(1, Ordering::SeqCst);
     }
 }
