@@ -74,9 +74,10 @@ pub struct Comparison {
     pub finding: Finding,
 }
 
-/// Compares the second set of samples with the first. Samples must not be negative.
+/// Compares the second set of samples with the first. Samples must not be negative. They are measured in steps of `step`, 0 where
+/// they are not rounded: a few that are equal may differ by as much.
 #[must_use]
-pub fn compare(first: &[f64], second: &[f64], sampling: Sampling, seed: u64) -> Comparison {
+pub fn compare(first: &[f64], second: &[f64], sampling: Sampling, step: f64, seed: u64) -> Comparison {
     let ratio = mean(second) / mean(first);
     let fewest = first.len().min(second.len());
     let needed = if sampling == Sampling::Runs { RUNS_MIN } else { SAMPLES_MIN };
@@ -84,10 +85,13 @@ pub fn compare(first: &[f64], second: &[f64], sampling: Sampling, seed: u64) -> 
     if fewest < needed || !sound(first) || !sound(second) || !ratio.is_finite() {
         return Comparison { ratio, low: f64::NAN, high: f64::NAN, finding: Finding::Unknown };
     }
-    let (low, high) = if fewest < SAMPLES_MIN {
-        by_student(first, second, ratio)
+    let interval = if fewest < SAMPLES_MIN {
+        by_student(first, second, ratio, step)
     } else {
         by_drawing_again(first, second, ratio, sampling, seed)
+    };
+    let Some((low, high)) = interval else {
+        return Comparison { ratio, low: f64::NAN, high: f64::NAN, finding: Finding::Unknown };
     };
     let floor = if sampling == Sampling::Runs { 0.0 } else { BETWEEN_RUNS };
     let finding = if low > 1.0 && ratio - 1.0 > floor {
@@ -101,41 +105,60 @@ pub fn compare(first: &[f64], second: &[f64], sampling: Sampling, seed: u64) -> 
 }
 
 /// The interval of a ratio of two means of a few runs each: Student's about the ratio's logarithm, with the degrees of
-/// freedom that Welch (1947) gives two spreads that need not be the same.
-fn by_student(first: &[f64], second: &[f64], ratio: f64) -> (f64, f64) {
-    let (one, other) = (relative_variance_of_mean(first), relative_variance_of_mean(second));
+/// freedom that Welch (1947) gives two spreads that need not be the same. None where the second is 0 throughout, which has no
+/// logarithm, and the first may be, too.
+fn by_student(first: &[f64], second: &[f64], ratio: f64, step: f64) -> Option<(f64, f64)> {
+    let (one, other) = (relative_variance_of_mean(first, step), relative_variance_of_mean(second, step));
+    if ratio <= 0.0 {
+        let reach = student((first.len() - 1) as f64) * one.sqrt();
+        return (reach < 1.0).then_some((ratio, ratio));
+    }
     let variance = one + other;
-    if ratio <= 0.0 || variance <= 0.0 {
-        return (ratio, ratio);
+    if variance <= 0.0 {
+        return Some((ratio, ratio));
     }
     let part = |share: f64, samples: &[f64]| share * share / (samples.len() - 1) as f64;
     let freedom = variance * variance / (part(one, first) + part(other, second));
     let reach = student(freedom) * variance.sqrt();
-    ((ratio.ln() - reach).exp(), (ratio.ln() + reach).exp())
+    Some(((ratio.ln() - reach).exp(), (ratio.ln() + reach).exp()))
 }
 
-/// Variance of the samples' mean, as a share of its square.
-fn relative_variance_of_mean(samples: &[f64]) -> f64 {
+/// Variance of the samples' mean, as a share of its square; at least what rounding to steps alone has, a twelfth of a step's
+/// square (Sheppard 1898).
+fn relative_variance_of_mean(samples: &[f64], step: f64) -> f64 {
     let mean = mean(samples);
     if mean == 0.0 {
         return 0.0;
     }
     let squares: f64 = samples.iter().map(|sample| (sample / mean - 1.0).powi(2)).sum();
-    squares / ((samples.len() - 1) * samples.len()) as f64
+    let rounding = (step / mean).powi(2) / 12.0;
+    (squares / (samples.len() - 1) as f64).max(rounding) / samples.len() as f64
 }
 
-fn by_drawing_again(first: &[f64], second: &[f64], ratio: f64, sampling: Sampling, seed: u64) -> (f64, f64) {
+/// None where the first's mean may well be 0: a ratio to that says nothing.
+fn by_drawing_again(
+    first: &[f64],
+    second: &[f64],
+    ratio: f64,
+    sampling: Sampling,
+    seed: u64,
+) -> Option<(f64, f64)> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut ratios: Vec<f64> = (0..DRAWS)
         .map(|_| drawn_mean(second, sampling, &mut rng) / drawn_mean(first, sampling, &mut rng))
         .collect();
+    // To a mean of 0, where the second's may be 0 as well.
+    let without_sense = ratios.iter_mut().filter(|ratio| !ratio.is_finite());
+    if without_sense.map(|ratio| *ratio = f64::INFINITY).count() as f64 > DRAWS as f64 * ERROR / 2.0 {
+        return None;
+    }
     ratios.sort_by(f64::total_cmp);
     let at = |share: f64| ratios[((DRAWS - 1) as f64 * share).round() as usize];
     // Few samples show less spread than there is: the interval is widened as Student's distribution is wider than the
     // normal one. About the ratio's logarithm, so that it never reaches 0 and twice as fast is as sure as half as fast.
     let widening = widened_for(first.len().min(second.len()), sampling);
     let reach = |end: f64| if ratio > 0.0 { ratio * (end / ratio).powf(widening) } else { end };
-    (reach(at(ERROR / 2.0)), reach(at(1.0 - ERROR / 2.0)))
+    Some((reach(at(ERROR / 2.0)), reach(at(1.0 - ERROR / 2.0))))
 }
 
 /// How much wider an interval from so few samples must be. What is drawn at a time counts as one; for seconds of one run
@@ -231,7 +254,7 @@ mod tests {
             .filter(|pair| {
                 let first = samples(pair * 2 + 1_000, count, 900.0, spread, likeness);
                 let second = samples(pair * 2 + 1_001, count, 900.0, spread, likeness);
-                let finding = compare(&first, &second, sampling, *pair).finding;
+                let finding = compare(&first, &second, sampling, 0.0, *pair).finding;
                 assert_ne!(finding, Finding::Unknown);
                 finding != Finding::Noise
             })
@@ -261,7 +284,7 @@ mod tests {
             for seed in 0..20 {
                 let first = samples(seed, 30, 900.0, 0.05, 0.3);
                 let second = samples(seed + 500, 30, 900.0 * factor, 0.05, 0.3);
-                let seen = compare(&first, &second, sampling, seed);
+                let seen = compare(&first, &second, sampling, 0.0, seed);
                 assert_eq!(seen.finding, expected, "{factor} {seen:?}");
                 assert!(seen.low <= seen.ratio && seen.ratio <= seen.high, "{seen:?}");
             }
@@ -275,7 +298,7 @@ mod tests {
                 [1.0, 1.1, 0.9, 1.2, 0.8, 1.0, 1.1, 0.9],
             );
             let second = second.map(|sample| sample * 900.0 * factor);
-            let seen = compare(&first, &second, Sampling::SecondsOfOneRun, 1);
+            let seen = compare(&first, &second, Sampling::SecondsOfOneRun, 0.0, 1);
             assert_eq!(seen.finding, expected, "{factor} {seen:?}");
             assert!(0.0 < seen.low && seen.low <= seen.ratio && seen.ratio <= seen.high, "{seen:?}");
         };
@@ -289,7 +312,7 @@ mod tests {
     #[test]
     fn a_few_runs_suffice_for_a_difference_far_beyond_their_spread() {
         let check = |first: &[f64], second: &[f64], expected| {
-            let seen = compare(first, second, Sampling::Runs, 1);
+            let seen = compare(first, second, Sampling::Runs, 0.0, 1);
             assert_eq!(seen.finding, expected, "{first:?} {second:?} {seen:?}");
             assert!(seen.low <= seen.ratio && seen.ratio <= seen.high, "{seen:?}");
         };
@@ -303,6 +326,29 @@ mod tests {
     }
 
     #[test]
+    fn what_sank_to_nothing_is_smaller_only_where_the_other_was_surely_more() {
+        let check = |first: &[f64], second: &[f64], expected| {
+            let seen = compare(first, second, Sampling::Runs, 1.0, 1);
+            assert_eq!(seen.finding, expected, "{first:?} {second:?} {seen:?}");
+        };
+        check(&[9.0, 0.0], &[0.0, 0.0], Finding::Unknown);
+        check(&[9.0, 0.0, 0.0, 0.0, 0.0], &[0.0; 5], Finding::Unknown);
+        check(&[900.0, 905.0], &[0.0, 0.0], Finding::Smaller);
+        check(&[900.0, 905.0, 880.0, 910.0, 890.0], &[0.0; 5], Finding::Smaller);
+    }
+
+    #[test]
+    fn a_few_equal_values_are_no_surer_than_what_they_were_rounded_to() {
+        let seen = |first: &[f64], second: &[f64], step| compare(first, second, Sampling::Runs, step, 1);
+        let rounded = seen(&[5.0, 5.0], &[3.0, 3.0], 1.0);
+        assert_eq!(rounded.finding, Finding::Noise, "{rounded:?}");
+        let same = seen(&[5.0, 5.0], &[5.0, 5.0], 1.0);
+        assert!(same.low < 0.8 && same.high > 1.2, "{same:?}");
+        assert_eq!(seen(&[5.0, 5.0], &[3.0, 3.0], 0.0).finding, Finding::Smaller);
+        assert_eq!(seen(&[50.0; 4], &[30.0; 4], 1.0).finding, Finding::Smaller);
+    }
+
+    #[test]
     fn students_points_are_those_of_the_tables() {
         // Two-sided 1 %: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
         for (freedom, point) in [(1.0, 63.657), (2.9, 9.925), (4.0, 4.604), (11.0, 3.106), (30.0, 2.750)] {
@@ -313,7 +359,7 @@ mod tests {
     #[test]
     fn what_cannot_be_compared_is_unknown() {
         let check = |first: &[f64], second: &[f64]| {
-            assert_eq!(compare(first, second, Sampling::Runs, 1).finding, Finding::Unknown);
+            assert_eq!(compare(first, second, Sampling::Runs, 0.0, 1).finding, Finding::Unknown);
         };
         check(&[], &[]);
         check(&[1.0; 1], &[1.0; 40]);
@@ -329,8 +375,8 @@ mod tests {
             second in prop::collection::vec(any::<f64>(), 0..30),
         ) {
             for sampling in [Sampling::Runs, Sampling::SecondsOfOneRun] {
-                let seen = compare(&first, &second, sampling, 7);
-                prop_assert_eq!(format!("{seen:?}"), format!("{:?}", compare(&first, &second, sampling, 7)));
+                let seen = compare(&first, &second, sampling, 0.0, 7);
+                prop_assert_eq!(format!("{seen:?}"), format!("{:?}", compare(&first, &second, sampling, 0.0, 7)));
             }
         }
     }

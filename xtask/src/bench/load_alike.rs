@@ -38,7 +38,7 @@ pub fn run(pairs: usize, seconds: u32) -> anyhow::Result<ExitCode> {
     let compared = |what: &str, pair: usize, how: &[&str]| -> anyhow::Result<Comparison> {
         let first = throughput_per_s(&server, &holdfast, ALIKE, seconds)?;
         let second = throughput_per_s(&server, &holdfast, how, seconds)?;
-        let seen = compare(&first, &second, Sampling::SecondsOfOneRun, pair as u64);
+        let seen = compare(&first, &second, Sampling::SecondsOfOneRun, 0.0, pair as u64);
         let (ratio, finding) = (seen.ratio, seen.finding.name());
         println!(
             "{what} {pair}: second by first {ratio:.3} ({:.3} to {:.3}): {finding}",

@@ -5,9 +5,10 @@
 
 use history::Verdict;
 use measure::Finding;
+use results::Doubt;
 
 use super::text::{grounds, name as name_of};
-use super::{Basis, Cell, Comparison, Row, Subject, atlas};
+use super::{Basis, Cell, Comparison, Row, Run, Subject, Variant, atlas};
 use crate::format;
 
 /// How far a figure may move from the first variant's, and to which side: above for a positive number.
@@ -64,8 +65,8 @@ pub struct Judged {
 }
 
 /// Judges every figure that the gate names, in every variant that is held against another; beside an atlas, in every variant.
-/// Runs that show nothing are doubts of their own: a bound that is exceeded without them is exceeded, one that is not is not
-/// shown to be kept.
+/// Runs that show nothing are doubts of their own: a bound that is not exceeded is not shown to be kept. Nor is one shown to be
+/// exceeded by figures that are not the database's alone.
 ///
 /// # Errors
 /// When it names none.
@@ -153,28 +154,41 @@ pub(super) fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
 fn of_row(comparison: &Comparison, row: &Row, bound: Bound) -> Vec<Judged> {
     let variants = comparison.variants.iter().zip(&row.cells);
     // Runs that are left out are held against nothing, and yet they were made: they may have died of what is asked for.
-    let made: Vec<(&str, usize, &Cell)> =
-        variants.map(|(variant, cell)| (variant.name.as_str(), variant.runs.len(), cell)).collect();
+    let made: Vec<(&Variant, &Cell)> = variants.collect();
     let figure = match &row.subject {
         Subject::Figure { .. } => name_of(&row.subject),
         subject => format!("{}: {}", name_of(subject), row.quantity.word()),
     };
-    let of_variant = |((variant, runs, cell), against): (&(&str, usize, &Cell), usize)| {
-        let first = made[against];
+    let of_variant = |((variant, cell), against): (&(&Variant, &Cell), usize)| {
+        let (reference, first) = made[against];
         // A mean over the runs that have a value says nothing of those that have none: they may never have recovered.
-        let missing = (runs - cell.values.len()) + (first.1 - first.2.values.len());
+        let missing = (variant.runs.len() - cell.values.len()) + (reference.runs.len() - first.values.len());
+        let in_doubt =
+            [*variant, reference].iter().flat_map(|variant| &variant.runs).filter(is_in_doubt).count();
         let (verdict, why) = match missing {
-            0 => of_cell(first.2, cell, bound, row.quantity.resolution()),
+            0 => match of_cell(first, cell, bound, row.quantity.resolution()) {
+                (Verdict::Fail, why) if in_doubt > 0 => {
+                    let figures = format::counted(in_doubt as u64, "run's figures are", "runs' figures are");
+                    (Verdict::Unknown, format!("{why}, and {figures} not the database's alone"))
+                }
+                judged => judged,
+            },
             _ => (
                 Verdict::Unknown,
                 format!("{} no such figure", format::counted(missing as u64, "run has", "runs have")),
             ),
         };
-        Judged { verdict, explanation: format!("{figure}, {variant} against {}: {why}", first.0) }
+        let explanation = format!("{figure}, {} against {}: {why}", variant.name, reference.name);
+        Judged { verdict, explanation }
     };
     let references = comparison.variants.iter().map(|variant| variant.reference);
     let held = made.iter().zip(references).enumerate().filter(|(index, (_, against))| index != against);
     held.map(|(_, held)| of_variant(held)).collect()
+}
+
+/// Whether a run's figures may be those of something else than the database.
+fn is_in_doubt(run: &&Run) -> bool {
+    run.result.doubts().iter().any(Doubt::is_of_figures)
 }
 
 /// Exceeded: the difference is shown, and the figure lies beyond the bound. Not exceeded: the interval of 99 % ends before

@@ -386,13 +386,13 @@ fn difference(
     if let ([(_, first)], [(_, second)]) = (first, second) {
         let seconds = |taken: &Taken| quantity.by_second(taken, subject);
         if let (Some(before), Some(after)) = (seconds(first), seconds(second)) {
-            let mut measured = measure::compare(&before, &after, Sampling::SecondsOfOneRun, seed);
+            let mut measured = measure::compare(&before, &after, Sampling::SecondsOfOneRun, 0.0, seed);
             measured = moved_to(measured, other[0] / one[0]);
             let basis = if measured.finding == Finding::Unknown { Basis::Nothing } else { Basis::Seconds };
             return Difference { measured, basis };
         }
     }
-    let mut measured = measure::compare(&one, &other, Sampling::Runs, seed);
+    let mut measured = measure::compare(&one, &other, Sampling::Runs, quantity.resolution(), seed);
     let apart = quantity.mean(&other) - quantity.mean(&one);
     if measured.finding != Finding::Unknown && apart.abs() <= quantity.resolution() {
         measured.finding = Finding::Noise;

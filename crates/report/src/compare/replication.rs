@@ -86,7 +86,8 @@ fn costs(comparison: &Comparison) -> Vec<Cost<'_>> {
             let Subject::Operation { load, operation } = &row.subject else { continue };
             let (first, second) = (&row.cells[without], &row.cells[with]);
             let (Some(without_us), Some(with_us)) = (first.mean(), second.mean()) else { continue };
-            let judged = measure::compare(&first.values, &second.values, Sampling::Runs, costs.len() as u64);
+            let judged =
+                measure::compare(&first.values, &second.values, Sampling::Runs, 0.0, costs.len() as u64);
             let in_round_trips = |difference_us: f64| (storage_us > 0.0).then(|| difference_us / storage_us);
             let ends = in_round_trips((judged.low - 1.0) * without_us)
                 .zip(in_round_trips((judged.high - 1.0) * without_us))

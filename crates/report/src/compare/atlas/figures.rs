@@ -233,7 +233,7 @@ fn stands(figure: &Figure, obstacles: &Obstacles) -> Stands {
     let their_values = figure.their_values();
     let all_have = values.len() == figure.ours.len() && their_values.len() == figure.theirs.len();
     if let (Kind::Measured(quantity), true, true) = (figure.kind, all_have, values.len() > 1) {
-        let mut means = measure::compare(&their_values, &values, Sampling::Runs, 0);
+        let mut means = measure::compare(&their_values, &values, Sampling::Runs, quantity.resolution(), 0);
         let apart = quantity.mean(&values) - quantity.mean(&their_values);
         if means.finding != Finding::Unknown {
             if apart.abs() <= quantity.resolution() {

@@ -125,7 +125,7 @@ fn of_figure(against: &Against, figure: &Figure, gate: &Gate) -> (Verdict, Strin
     }
     let measured = match figure.stands {
         Stands::Means(means) => means,
-        _ => measure::compare(&theirs, &ours, Sampling::Runs, 0),
+        _ => measure::compare(&theirs, &ours, Sampling::Runs, figure.kind.resolution(), 0),
     };
     let basis = Basis::Runs { first: theirs.len(), second: ours.len() };
     let reference = Cell { values: theirs, difference: None };

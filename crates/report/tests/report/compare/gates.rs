@@ -113,6 +113,20 @@ fn a_gate_is_not_green_over_a_run_that_is_itself_unknown_and_says_which_and_why(
         .into();
     doubt(&slower[0]);
     assert_eq!(gated(&compared(&slower), "latency_mean", Bound::Share(0.5)), Verdict::Fail);
+    // But not by figures that may be those of a lab that stood still.
+    let file = slower[4].join("result.json");
+    let text = std::fs::read_to_string(&file).expect("a result");
+    let mut result: RunResult = serde_json::from_str(&text).expect("a result");
+    result.lab.stalls = vec![history::Stall {
+        parts: vec![history::LabPart::Pods],
+        from_s: 20.0,
+        to_s: 22.0,
+        length_s: 2.0,
+        waited_for_processor_s: None,
+        processors_withheld_s: None,
+    }];
+    std::fs::write(&file, serde_json::to_string(&result).expect("text")).expect("written");
+    assert_eq!(gated(&compared(&slower), "latency_mean", Bound::Share(0.5)), Verdict::Unknown);
 }
 
 #[test]
