@@ -123,6 +123,10 @@ pub struct LoadResult {
     /// The first error of each class over the whole run, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_errors: Vec<FirstError>,
+    /// Operations, and attempts to connect, that were under way when the load was told to stop and of which no success is known:
+    /// their errors count in no phase.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub errors_after_end: u64,
     /// Why it ended early: a defect of the load generator. Its figures are then incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<EndedEarly>,

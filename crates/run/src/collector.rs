@@ -218,6 +218,9 @@ fn collect(
             recorded.timeline.add(&batch.interval).map_err(recording(&files.folder))?;
             take_open_loop(&mut recorded, &batch);
             shown.take(&batch, chronicle);
+        } else if let Some(transaction) = shown.transactions.get(&batch.interval.load) {
+            let errors = recorded.errors_after_end.entry(batch.interval.load.clone()).or_default();
+            *errors += batch.interval.error_count(transaction);
         }
         recorded.waits.entry(batch.interval.load.clone()).or_default().extend(&batch.waits);
         for operation in &batch.history {

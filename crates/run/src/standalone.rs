@@ -111,6 +111,7 @@ struct Record {
     lateness: Option<Histogram<u64>>,
     waiting: u64,
     first_errors: Vec<FirstError>,
+    errors_after_end: u64,
 }
 
 /// Carries it out. `interrupted` is asked several times a second.
@@ -178,6 +179,7 @@ pub fn run_alone(
         lateness: record.lateness.as_ref(),
         waiting: record.waiting,
         first_errors: &record.first_errors,
+        errors_after_end: record.errors_after_end,
     };
     let result = alone.judged(facts, directory.path(), told.collect());
     write_event(&directory, &EventKind::RunEnded { verdict: result.verdict })?;
@@ -275,6 +277,7 @@ impl Record {
         files.write_history(batch)?;
         // After the end only what was in flight comes in.
         if second >= of_s {
+            self.errors_after_end += batch.interval.error_count(plan.workload.transaction_name());
             return Ok(());
         }
         files.write_figures(batch)?;

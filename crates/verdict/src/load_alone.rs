@@ -43,6 +43,8 @@ pub struct LoadAlone<'a> {
     pub waiting: u64,
     /// The first error of each class.
     pub first_errors: &'a [FirstError],
+    /// Errors of what was under way when the load was told to stop.
+    pub errors_after_end: u64,
 }
 
 impl LoadAlone<'_> {
@@ -81,6 +83,7 @@ impl LoadAlone<'_> {
             measured: total,
             phases,
             first_errors: self.first_errors.to_vec(),
+            errors_after_end: self.errors_after_end,
             ended_early: self.ended_early.clone(),
             ..LoadResult::default()
         };

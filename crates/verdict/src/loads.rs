@@ -121,6 +121,7 @@ pub(crate) fn load_result(load: &scenario::Load, planned: &Planned<'_>, shown: &
         measured: measured(from_s, shown.ended_s, true),
         phases: phases.iter().map(of_phase).collect(),
         first_errors: shown.recorded.first_errors.get(&load.name).cloned().unwrap_or_default(),
+        errors_after_end: shown.recorded.errors_after_end.get(&load.name).copied().unwrap_or(0),
         ended_early: shown.ended_early.get(&load.name).cloned(),
         ..LoadResult::default()
     }

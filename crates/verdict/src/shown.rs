@@ -71,6 +71,8 @@ pub struct Recorded {
     pub open_loops: BTreeMap<String, OpenLoopRecord>,
     /// The first error of each class, by load.
     pub first_errors: BTreeMap<String, Vec<FirstError>>,
+    /// Errors of what was under way when the loads were told to stop, by load: no measured second has them.
+    pub errors_after_end: BTreeMap<String, u64>,
 }
 
 /// How well an open loop kept its rate over the whole run.

@@ -3,7 +3,7 @@
 //! Owns where each quantity stands in a result. Judges nothing.
 
 use check::registry::KNOWING_EACH_WRITE;
-use history::{FaultId, WARM_UP};
+use history::{ErrorClass, FaultId, WARM_UP};
 use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
 use results::losses::{self, LostWrites};
@@ -15,6 +15,9 @@ use scenario::{Expectation, Scenario, Within};
 
 /// Operations that show a share of one percent.
 const ERROR_RATE_NEEDS: u64 = 100;
+
+/// How long operations are under way when nothing is wrong, at most: of an open loop, those of a stretch's last moment end behind it.
+const UNDER_WAY_S: f64 = 0.1;
 
 /// A quantity as measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -229,8 +232,41 @@ fn of_figures(figures: &LoadFigures, quantity: Quantity) -> Measured {
         Quantity::Latency(figure) if figures.transactions < operations_needed(figure) => {
             Measured::TooFew { operations: figures.transactions, needed: operations_needed(figure) }
         }
-        Quantity::Latency(figure) => Measured::Value(latency(&figures.latency_us, figure)),
+        Quantity::Latency(figure) => {
+            let value = latency(&figures.latency_us, figure);
+            if is_beyond_the_answered(figures, figure) {
+                Measured::Beyond(value)
+            } else {
+                Measured::Value(value)
+            }
+        }
         _ => Measured::Untold,
+    }
+}
+
+/// Whether so many operations had no answer that the figure of all is larger than that of those which had one.
+fn is_beyond_the_answered(figures: &LoadFigures, figure: LatencyFigure) -> bool {
+    let answered = figures.transactions as f64;
+    let timeouts = figures.errors.get(ErrorClass::Timeout.name()).copied().unwrap_or(0) as f64;
+    let Some(share) = share_beyond(figure) else { return timeouts > 0.0 };
+    let seconds = answered / figures.throughput_per_s;
+    let due = figures.rate_per_s.map_or(0.0, |rate_per_s| rate_per_s * seconds);
+    // Those under way at the stretch's ends belong to its neighbours, and chance has some more or fewer fall due.
+    let chance = figures.rate_per_s.map_or(0.0, |rate_per_s| rate_per_s * UNDER_WAY_S) + 3.0 * due.sqrt();
+    let never_answered = (due - operations(figures) as f64 - chance).max(0.0);
+    let unanswered = timeouts + never_answered;
+    unanswered > share * (answered + unanswered)
+}
+
+/// The share of operations that take longer; none for figures to which each operation counts.
+fn share_beyond(figure: LatencyFigure) -> Option<f64> {
+    match figure {
+        LatencyFigure::Max | LatencyFigure::Mean => None,
+        LatencyFigure::P50 => Some(0.5),
+        LatencyFigure::P90 => Some(0.1),
+        LatencyFigure::P95 => Some(0.05),
+        LatencyFigure::P99 => Some(0.01),
+        LatencyFigure::P99_9 => Some(0.001),
     }
 }
 
@@ -290,7 +326,11 @@ fn by_phase(
         let asked_less_from_s = asked_less_from_s(result, load);
         if expectation.within == Within::WholeRun {
             let measured = match asked_less_from_s {
-                None if result.ran_to_its_end() => of_figures(&load.measured, expectation.quantity),
+                None if result.ran_to_its_end() => with_more_errors(
+                    of_figures(&load.measured, expectation.quantity),
+                    expectation.quantity,
+                    load.errors_after_end > 0,
+                ),
                 _ => Measured::Untold,
             };
             readings.push(Reading { place: format!("load {}", load.name), measured });
@@ -305,15 +345,30 @@ fn by_phase(
                         && !is_cut_off(result, load, place)
                         && asked_less_from_s.is_none_or(|from_s| from_s >= phase.to_s)
                 })
-                .map_or(Measured::Untold, |phase| of_figures(&phase.measured, expectation.quantity));
+                .map_or(Measured::Untold, |phase| {
+                    let hung = load.errors_after_end > 0 && place + 1 == load.phases.len();
+                    with_more_errors(
+                        of_figures(&phase.measured, expectation.quantity),
+                        expectation.quantity,
+                        hung,
+                    )
+                });
             readings.push(Reading { place: format!("load {}, phase {name}", load.name), measured });
         }
     }
     readings
 }
 
-/// Errors add up over loads and phases. Where no operation came to an end, none could fail; where the run was cut short,
-/// more may have.
+/// A share of errors, where operations of the stretch failed behind it as well.
+fn with_more_errors(measured: Measured, quantity: Quantity, are_more: bool) -> Measured {
+    match measured {
+        Measured::Value(value) if are_more && quantity == Quantity::ErrorRate => Measured::Beyond(value),
+        same => same,
+    }
+}
+
+/// Errors add up over loads and phases. Where no operation came to an end, none could fail; where the run was cut short, or
+/// operations were still under way when the loads were told to stop, more may have.
 fn errors(
     expectation: &Expectation,
     scenario: &Scenario,
@@ -325,7 +380,8 @@ fn errors(
         let asked_less_from_s = asked_less_from_s(result, load);
         if !matches!(expectation.within, Within::Phase(_)) {
             stretches.push(&load.measured);
-            may_be_more |= !result.ran_to_its_end() || asked_less_from_s.is_some();
+            may_be_more |=
+                !result.ran_to_its_end() || asked_less_from_s.is_some() || load.errors_after_end > 0;
             continue;
         }
         for (place, name) in phases(expectation, scenario) {
@@ -336,6 +392,7 @@ fn errors(
             // Operations that hang throughout a phase count in none.
             let is_to_operate = phase.measured.rate_per_s.is_none_or(|rate_per_s| rate_per_s > 0.0);
             may_be_more |= is_to_operate && operations(&phase.measured) == 0;
+            may_be_more |= load.errors_after_end > 0 && place + 1 == load.phases.len();
             may_be_more |= is_cut_off(result, load, place);
             may_be_more |= asked_less_from_s.is_some_and(|from_s| from_s < phase.to_s);
         }
