@@ -146,7 +146,13 @@ impl Merger {
                 let has_looked = record.marked.contains(fault) && record.until_s as f64 >= earliest.at_s;
                 !record.is_over && !has_looked && !record.first.contains_key(fault)
             };
-            (!self.parts.iter().any(may_be_earlier)).then_some(earliest)
+            if self.parts.iter().any(may_be_earlier) {
+                return None;
+            }
+            // A part leaves out what it was idle. Together they were idle no longer than the one that was least.
+            let told = self.parts.iter().filter_map(|record| record.first.get(fault));
+            let due_from_s = told.map(|first| first.at_s - first.after_s).reduce(f64::min)?;
+            Some(FirstSuccess { after_s: earliest.at_s - due_from_s, ..earliest })
         };
         let answered: Vec<FirstSuccess> = self.unanswered.iter().filter_map(earliest).collect();
         for first in &answered {

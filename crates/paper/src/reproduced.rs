@@ -81,12 +81,15 @@ fn of_the_fault(name: &str, result: &RunResult, load: &LoadResult) -> Option<f64
 /// `tps`; `errors`; `latency_ms_p99` of the transactions; `update_us_mean` of an operation; or what the workload itself calls a
 /// figure. In the phase, or over all of the load.
 fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<f64> {
-    let LoadFigures { latency_us: latency, throughput_per_s: per_s, operations, errors, .. } =
-        phase.map_or(&load.measured, |phase| &phase.measured);
+    let figures = phase.map_or(&load.measured, |phase| &phase.measured);
+    let LoadFigures { latency_us: latency, throughput_per_s: per_s, operations, errors, .. } = figures;
     match name {
         "tps" | "throughput_per_s" => return Some(*per_s),
         "errors" => return Some(errors.values().sum::<u64>() as f64),
-        "commit_ms" => return operations.get("END").map(|commit| commit.latency_us.mean / 1e3),
+        "commit_ms" => {
+            let commit = operations.get("END").filter(|commit| commit.count > 0)?;
+            return Some(commit.latency_us.mean / 1e3);
+        }
         _ => {}
     }
     let told = phase.and_then(|phase| phase.measured.figures.get(name));
@@ -102,7 +105,8 @@ fn figure(name: &str, load: &LoadResult, phase: Option<&PhaseResult>) -> Option<
         (spelt(operation) == what && of.count > 0).then(|| of.latency_us.clone())
     };
     let of_operation = operations.iter().find_map(told_by);
-    let latency = if what == "latency" { Some(latency) } else { of_operation.as_ref() };
+    let of_all = Some(latency).filter(|_| figures.transactions > 0);
+    let latency = if what == "latency" { of_all } else { of_operation.as_ref() };
     latency.and_then(|latency| stated(statistic, latency)).map(|us| us / us_in_unit)
 }
 
@@ -136,6 +140,7 @@ mod tests {
         let operation =
             |count, mean| OperationResult { count, latency_us: latency(mean), ..OperationResult::default() };
         let mut load = LoadResult::default();
+        load.measured.transactions = 3;
         (load.measured.throughput_per_s, load.measured.latency_us) = (19.0, latency(9000.0));
         load.measured.operations.insert("UPDATE".to_owned(), operation(3, 2742.0));
         load.measured.operations.insert("write random 4 KiB".to_owned(), operation(3, 474.0));
@@ -172,6 +177,7 @@ mod tests {
         let phase = |name: &str, per_s| {
             let mut phase = PhaseResult { name: name.to_owned(), ..PhaseResult::default() };
             (phase.measured.throughput_per_s, phase.measured.latency_us) = (per_s, latency(1.0));
+            phase.measured.transactions = 3;
             phase
         };
         let phases = vec![phase(WARM_UP, 1.0), phase("4-clients", 822.0), phase("8-clients", 807.0)];
@@ -191,6 +197,11 @@ mod tests {
     fn a_figure_that_this_run_has_not_is_told_as_not_measured() {
         // An operation that never came, a statistic and an operation that are none.
         check("read_us_mean", None);
+        let mut hung = load();
+        (hung.measured.transactions, hung.measured.latency_us) = (0, LatencyUs::default());
+        hung.measured.operations.insert("END".to_owned(), OperationResult::default());
+        assert_eq!(figure("latency_ms_mean", &hung, None), None);
+        assert_eq!(figure("commit_ms", &hung, None), None);
         check("update_us_average", None);
         check("delete_us_mean", None);
         check("update", None);

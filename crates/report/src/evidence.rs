@@ -127,15 +127,20 @@ fn fault(run: &RunDirectory, number: FaultId, fault: &FaultResult) -> String {
     let at_least = |goes_on: fn(&FaultLoadResult) -> bool| {
         if fault.loads.iter().any(goes_on) { "at least " } else { "" }
     };
+    let is_open = fault.loads.iter().any(|load| load.gap_is_open && load.gap_s == fault.gap_s);
+    let gap_goes_on = if is_open { "at least " } else { "" };
+    let has_no_baseline =
+        |load: &FaultLoadResult| load.recovery_s.back_to_95_percent.is_none() && load.incomparable.is_some();
+    let never_back = if fault.loads.iter().any(has_no_baseline) { "unknown" } else { "not in this run" };
     for (name, value) in [
         ("Affected", hits),
         ("Nodes affected", nodes),
         ("Asked for at", format::seconds(fault.asked_s)),
         ("Took effect at", moment(fault.took_effect_s, "no evidence that it did")),
         ("Healed at", moment(fault.healed_s, "not before the recording ended")),
-        ("Longest time without a success", moment(fault.gap_s, "unknown")),
+        ("Longest time without a success", gap_goes_on.to_owned() + &moment(fault.gap_s, "unknown")),
         ("First success after", moment(recovery.first_success, "none seen")),
-        ("Back at 95 % for a second after", moment(recovery.back_to_95_percent, "not in this run") + doubt),
+        ("Back at 95 % for a second after", moment(recovery.back_to_95_percent, never_back) + doubt),
         ("Sustained recovery after", back_for_good(fault)),
         (
             "Below 95 % of the baseline",

@@ -17,12 +17,20 @@ pub(crate) struct Gap<'r> {
     pub(crate) gap_s: f64,
 }
 
-/// The longest gap of all faults and loads, as far as they are known.
+/// The longest gap of all faults and loads, as far as they are known; where a load is known to have been interrupted, of those
+/// that were: a load with long pauses of its own may have a longer one.
 pub(crate) fn longest(result: &RunResult) -> Option<Gap<'_>> {
+    let are_some_interrupted = result.faults.iter().flat_map(|fault| &fault.loads).any(is_interrupted);
+    let counts = move |load: &&FaultLoadResult| !are_some_interrupted || is_interrupted(load);
     let gaps = FaultId::of_each(&result.faults).flat_map(|(number, fault)| {
-        fault.loads.iter().filter_map(move |load| Some(Gap { number, fault, load, gap_s: load.gap_s? }))
+        let loads = fault.loads.iter().filter(counts);
+        loads.filter_map(move |load| Some(Gap { number, fault, load, gap_s: load.gap_s? }))
     });
     gaps.max_by(|one, other| one.gap_s.total_cmp(&other.gap_s))
+}
+
+fn is_interrupted(load: &FaultLoadResult) -> bool {
+    load.interrupted == Some(true)
 }
 
 /// Whether any fault is known to have interrupted a load; that none did takes every struck fault to be known.
@@ -36,9 +44,12 @@ pub(crate) fn any(result: &RunResult) -> Option<bool> {
     known.iter().all(Option::is_some).then_some(false)
 }
 
-/// The load of a fault that was without a success longest; of an older result, or one of which a load is not known, none.
+/// The load of a fault that was without a success longest, of those that it interrupted where it did any; of an older result, or
+/// one of which a load is not known, none.
 fn worst_load(fault: &FaultResult) -> Option<&FaultLoadResult> {
-    let known = fault.loads.iter().filter(|load| load.gap_s.is_some());
+    let are_some_interrupted = fault.loads.iter().any(is_interrupted);
+    let counts = |load: &&FaultLoadResult| !are_some_interrupted || is_interrupted(load);
+    let known = fault.loads.iter().filter(|load| load.gap_s.is_some()).filter(counts);
     known.max_by(|one, other| one.gap_s.unwrap_or(0.0).total_cmp(&other.gap_s.unwrap_or(0.0)))
 }
 

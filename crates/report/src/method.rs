@@ -16,7 +16,7 @@ pub(crate) fn method(run: &RunDirectory) -> String {
     let mut items = vec![("Load", load(result))];
     items.push((
         "Latency",
-        "the time from sending an operation to receiving its whole answer, measured by the client in microseconds, \
+        "the time from sending an operation, with a rate from when it was due, to receiving its whole answer, measured by the client in microseconds, \
          in a high dynamic range histogram per operation and second with three significant digits. The tail is not \
          capped. Only successful operations have a latency; failed ones are counted as errors by class."
             .to_owned(),

@@ -56,7 +56,9 @@ impl Family {
     fn add_latency(&mut self, labels: &[(&str, &str)], operation: &OperationResult) {
         let OperationResult { count, latency_us, .. } = operation;
         let LatencyUs { mean, p50, p90, p95, p99, p99_9, .. } = latency_us;
-        if *count > 0 {
+        // Nothing takes less than a microsecond: 0 is a latency that was not kept, as of a run that was killed.
+        let is_kept = *mean > 0.0;
+        if *count > 0 && is_kept {
             for (quantile, us) in [("0.5", p50), ("0.9", p90), ("0.95", p95), ("0.99", p99), ("0.999", p99_9)]
             {
                 let labels: Vec<(&str, &str)> =
@@ -65,7 +67,9 @@ impl Family {
             }
         }
         self.add("_count", labels, *count as f64);
-        self.add("_sum", labels, *count as f64 * mean / 1e6);
+        if *count == 0 || is_kept {
+            self.add("_sum", labels, *count as f64 * mean / 1e6);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod compare;
 mod export;
 mod fixture;
 mod foreign;
+mod interruptions;
 mod killed;
 mod leaders;
 mod live;
