@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use disk::Refusal;
@@ -19,7 +19,7 @@ use measure::interval::{new_histogram, record_latency};
 use measure::{Histogram, LatencyFigures};
 
 use super::silence::Silence;
-use super::target::NUMBER_BYTES;
+use super::target::{KeptAnswers, NUMBER_BYTES};
 use super::threads::Threads;
 use crate::host_place::{self, HostPlace};
 
@@ -51,12 +51,26 @@ pub struct Initiator {
     timeout: Duration,
     silence: Mutex<Silence>,
     is_over: AtomicBool,
+    end: Mutex<End>,
+    ended: Condvar,
     idle: Mutex<Vec<Slot>>,
     slots: AtomicU64,
     /// Copies of the connections in use, by slot, so that they can be ended.
     streams: Mutex<BTreeMap<u64, TcpStream>>,
     broken: AtomicU64,
     times: Mutex<BTreeMap<Work, Histogram<u64>>>,
+}
+
+/// What becomes of requests whose connection ended without an answer once no other is made.
+#[derive(Default)]
+enum End {
+    /// Connections are made.
+    #[default]
+    None,
+    /// The other end is still carrying out what had reached it.
+    Retiring,
+    /// It does nothing any more, and answered these.
+    Over(KeptAnswers),
 }
 
 /// One request under way at a time.
@@ -94,6 +108,8 @@ impl Initiator {
             timeout,
             silence: Mutex::new(Silence::new(unreachable_after)),
             is_over: AtomicBool::new(false),
+            end: Mutex::default(),
+            ended: Condvar::new(),
             idle: Mutex::default(),
             slots: AtomicU64::new(0),
             streams: Mutex::default(),
@@ -120,9 +136,29 @@ impl Initiator {
         asked.collect()
     }
 
-    /// No connection is made any more: a request whose connection ends without an answer is given up, as is every later one.
+    /// No connection is made any more: a request whose connection ends without an answer waits for [`Initiator::answered_by`].
     pub fn retire(&self) {
+        let mut end = lock(&self.end);
+        if matches!(*end, End::None) {
+            *end = End::Retiring;
+        }
         self.is_over.store(true, Ordering::Release);
+    }
+
+    /// The other end carries out nothing any more. What it carried out is answered, everything else is given up, as is every
+    /// later request.
+    pub fn answered_by(&self, kept: KeptAnswers) {
+        *lock(&self.end) = End::Over(kept);
+        self.is_over.store(true, Ordering::Release);
+        self.ended.notify_all();
+    }
+
+    /// What became of a request of which its connection brought no answer.
+    fn late_answer(&self, slot: &Slot) -> Option<Vec<u8>> {
+        let retiring = |end: &mut End| matches!(end, End::Retiring);
+        let end = self.ended.wait_while(lock(&self.end), retiring).unwrap_or_else(PoisonError::into_inner);
+        let End::Over(kept) = &*end else { return None };
+        kept.answer_to(slot.name, slot.number).map(ToOwned::to_owned)
     }
 
     /// How long nothing was heard from there when it was given up; nothing while it is not.
@@ -238,11 +274,11 @@ impl Carrier for Initiator {
                 }
             }
         }
-        Err(Refusal::EIO)
+        self.late_answer(&slot).ok_or(Refusal::EIO)
     }
 
     fn interrupt(&self) {
-        self.is_over.store(true, Ordering::Release);
+        self.answered_by(KeptAnswers::default());
         for stream in lock(&self.streams).values() {
             // One that is broken already needs no end.
             let _ = stream.shutdown(Shutdown::Both);

@@ -204,16 +204,17 @@ fn serves(state: &State, mirror: &Arc<ServingMirror>) -> bool {
     state.serving.as_ref().is_some_and(is_it)
 }
 
-/// What was asked over this way is asked of the next: what is being carried out there is answered, and what gets no answer
-/// was not carried out.
+/// What was asked over this way is asked of the next: what is being carried out there is answered, over the network or, where a
+/// connection broke, from the answers that were kept, as what serves next has them; everything else was not carried out.
 fn retire(remote_service: RemoteService, next: Arc<dyn Files>) {
     remote_service.remote.move_to(next);
     // On a thread of its own, which ends what this one may be a part of; so without a thread it must not be dropped either.
     let remote_service = ManuallyDrop::new(remote_service);
     let retire = move || {
         let mut remote_service = ManuallyDrop::into_inner(remote_service);
-        remote_service.remote.carrier().retire();
-        remote_service.target.retire();
+        let carrier = remote_service.remote.carrier();
+        carrier.retire();
+        carrier.answered_by(remote_service.target.retire());
     };
     let _ = std::thread::Builder::new().name("target".to_owned()).spawn(retire);
 }

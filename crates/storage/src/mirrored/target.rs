@@ -29,6 +29,8 @@ const READ_BYTES: usize = 256 << 10;
 const LOOK_MS: u16 = 100;
 /// Bytes before a request that number it, and of the slot that a connection is for.
 pub(super) const NUMBER_BYTES: usize = 8;
+/// Bytes before an answer that say how long it is.
+const LENGTH_BYTES: usize = 4;
 
 /// A volume that is served to another host. Dropping it ends that.
 pub struct Target {
@@ -52,11 +54,23 @@ struct Shared {
     slots: Mutex<BTreeMap<u64, Arc<Mutex<Slot>>>>,
 }
 
-/// The last request of a slot, and its answer.
+/// The last request of a slot, and its answer, with its length before it.
 #[derive(Default)]
 struct Slot {
     number: u64,
     answer: Vec<u8>,
+}
+
+/// What was carried out last for each slot, and how it was answered: for those whom no answer could reach.
+#[derive(Debug, Default)]
+pub struct KeptAnswers(BTreeMap<u64, (u64, Vec<u8>)>);
+
+impl KeptAnswers {
+    /// The answer to a slot's request of that number; nothing where it was not carried out.
+    #[must_use]
+    pub fn answer_to(&self, slot: u64, number: u64) -> Option<&[u8]> {
+        self.0.get(&slot).filter(|(last, _)| *last == number).map(|(_, answer)| answer.as_slice())
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -101,9 +115,16 @@ impl Target {
         self.end(Shutdown::Both);
     }
 
-    /// Ends it after what is being carried out was answered. Not for a thread that carries something out.
-    pub fn retire(&mut self) {
+    /// Ends it after what is being carried out was answered, and returns the last answers: a connection that broke brought
+    /// none. Not for a thread that carries something out.
+    pub fn retire(&mut self) -> KeptAnswers {
         self.end(Shutdown::Read);
+        let slots = std::mem::take(&mut *lock(&self.shared.slots));
+        let kept = slots.into_iter().map(|(name, slot)| {
+            let slot = lock(&slot);
+            (name, (slot.number, slot.answer.get(LENGTH_BYTES..).unwrap_or_default().to_owned()))
+        });
+        KeptAnswers(kept.collect())
     }
 
     fn end(&mut self, how: Shutdown) {
@@ -247,6 +268,38 @@ mod tests {
             remote.interrupt(true);
             assert_eq!(waiting.join().expect("no panic"), Err(Refusal::EIO));
         });
+    }
+
+    #[test]
+    fn what_was_carried_out_while_its_connection_broke_is_answered_when_service_has_moved_away() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Some((here, mut target)) = test_mirror(folder.path()) else {
+            return eprintln!("skipped: what_was_carried_out_while: no network namespace may be entered");
+        };
+        let remote = Remote::new(Initiator::new(here, target.address(), (TIMEOUT, TIMEOUT)));
+        assert_eq!(make(&remote, "before"), Ok(()));
+        let slot = lock(&target.shared.slots).values().next().expect("a slot").clone();
+        std::thread::scope(|scope| {
+            // As if the disk took its time.
+            let busy = lock(&slot);
+            let asked = scope.spawn(|| make(&remote, "meanwhile"));
+            std::thread::sleep(Duration::from_millis(50));
+            for (stream, _) in lock(&target.shared.connections).iter() {
+                let _ = stream.shutdown(Shutdown::Write);
+            }
+            drop(busy);
+            while lock(&slot).number < 2 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            remote.carrier().retire();
+            remote.carrier().answered_by(target.retire());
+            assert_eq!(
+                asked.join().expect("no panic"),
+                Ok(()),
+                "asked of the next it would be there already"
+            );
+        });
+        assert_eq!(make(&remote, "after"), Err(Refusal::EIO), "nobody carried it out");
     }
 
     #[test]
