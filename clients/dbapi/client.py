@@ -54,6 +54,10 @@ CONNECTION_NUMBERS = {1040, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1226
 # OperationalError, InternalError, InterfaceError and all others may be about anything, a lost connection at COMMIT among it.
 DEFINITE_EXCEPTIONS = {"IntegrityError", "ProgrammingError", "DataError", "NotSupportedError"}
 
+# Drivers of databases whose transactions are serializable and have no other level. Source: SQLite documentation, "Isolation In
+# SQLite"; Apache Ignite 3 documentation, "Transactions".
+ALWAYS_SERIALIZABLE = {"sqlite3", "pyignite_dbapi"}
+
 # Drivers that leave `%%` as it is where a statement has no parameters.
 NO_ESCAPES_WITHOUT_PARAMETERS = {"mysql.connector", "pg8000", "pg8000.dbapi"}
 
@@ -312,14 +316,7 @@ class Session(threading.Thread):
 
     def step(self, ask, step, page_rows):
         if "begin" in step:
-            statements = step["begin"]["sql"]
-            if self.autocommits:
-                for sql in statements:
-                    self.execute([sql], [], None, None)
-                self.by_driver = not statements
-                if self.by_driver:
-                    self.switch(False)
-            self.in_block = True
+            self.begin(step["begin"]["sql"], step["begin"]["isolation"])
             return {}
         if "rollback" in step:
             self.finish("ROLLBACK", self.connection.rollback)
@@ -341,6 +338,34 @@ class Session(threading.Thread):
                 self.connection.commit()
             self.notices.look(False)
         return result
+
+    def begin(self, statements, isolation):
+        self.by_driver = self.autocommits and not statements
+        if self.by_driver:
+            self.switch(False)
+        elif self.autocommits:
+            for sql in statements:
+                self.execute([sql], [], None, None)
+        if isolation and (self.by_driver or not self.autocommits):
+            try:
+                self.set_isolation(isolation)
+            except Exception:
+                self.finish("ROLLBACK", self.connection.rollback)
+                raise
+        self.in_block = True
+
+    def set_isolation(self, isolation):
+        """Has the transaction that the driver begins this level, or, in place of REPEATABLE READ, which not every database knows,
+        the next stricter one. PEP 249 has no call for it; the statement is that of the SQL standard."""
+        if self.driver.__name__ in ALWAYS_SERIALIZABLE:
+            return
+        try:
+            self.execute([f"SET TRANSACTION ISOLATION LEVEL {isolation}"], [], None, None)
+        except Exception:
+            if isolation != "REPEATABLE READ":
+                raise
+            self.connection.rollback()
+            self.execute(["SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"], [], None, None)
 
     def finish(self, word, method):
         was_open, self.in_block = self.in_block, False

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use client::process::{ProcessConnector, Sessions, Speaks};
+use client::process::{ProcessConnector, Sessions, Settings, Speaks};
 use client::reactor::block_on;
 use client::{Connector as _, Dialect, Endpoint, Session, SessionError};
 use history::ErrorClass;
@@ -15,7 +15,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::program;
 
 /// What it is asked in place of SQL: to hold Python's lock for an hour, to raise something, to end its process, to refuse
-/// that statements commit by themselves from now on, to tell whether they do.
+/// that statements commit by themselves from now on, to tell whether they do. It knows one isolation level.
 const DRIVER: &str = r#"
 import ctypes, os
 paramstyle = "qmark"
@@ -37,6 +37,10 @@ class Cursor:
             raise globals()[words[1]](words[2])
         elif words[0] == "END-ITSELF":
             os._exit(3)
+        elif words[0] == "SET":
+            if words[2] != "ISOLATION LEVEL SERIALIZABLE":
+                raise ProgrammingError("no such level")
+            self.connection.level = words[2]
         elif words[0] == "STICK":
             self.connection.sticks = True
         self.description = [("told",)]
@@ -45,7 +49,7 @@ class Cursor:
     def close(self): pass
 class Connection:
     def __init__(self):
-        self.is_on, self.commits, self.sticks = True, 0, False
+        self.is_on, self.commits, self.sticks, self.level = True, 0, False, ""
     @property
     def autocommit(self):
         return self.is_on
@@ -55,22 +59,27 @@ class Connection:
             raise InTransaction("not within a transaction")
         self.is_on = wanted
     def told(self):
-        return f"{self.autocommit} {self.commits}"
+        return f"{self.autocommit} {self.commits}{self.level}"
     def cursor(self):
         return Cursor(self)
     def commit(self):
-        self.commits += 1
-    def rollback(self): pass
+        self.commits, self.level = self.commits + 1, ""
+    def rollback(self):
+        self.level = ""
     def close(self): pass
 def connect(**options):
     return Connection()
 "#;
 
-fn connector(folder: &Path) -> ProcessConnector {
-    std::fs::write(folder.join("pyignite_dbapi.py"), DRIVER).expect("a file");
+/// Ignite's, whose sessions have a process each.
+const IGNITES: &str = "pyignite_dbapi";
+
+fn connector(folder: &Path, driver: &str) -> ProcessConnector {
+    std::fs::write(folder.join(format!("{driver}.py")), DRIVER).expect("a file");
     let engine = capabilities::named("ignite").and_then(|engine| engine.file).expect("an engine that ships");
     let written = engine.client_program.as_ref().expect("a client program");
     let settings = program::settings(written, &folder.display().to_string());
+    let settings = Settings { driver: driver.to_owned(), ..settings };
     let sessions = Sessions {
         speaks: Speaks::Sql(Dialect::Standard),
         database: String::new(),
@@ -97,6 +106,10 @@ async fn ask(session: &mut Session, sql: &str) -> Result<String, SessionError> {
 
 /// Runs the test in an event loop, if there is a Python.
 fn with_driver(test: &str, body: impl AsyncFnOnce(&ProcessConnector)) {
+    with_driver_named(IGNITES, test, body);
+}
+
+fn with_driver_named(driver: &str, test: &str, body: impl AsyncFnOnce(&ProcessConnector)) {
     if !["/usr/local/bin", "/usr/bin", "/bin"]
         .iter()
         .any(|folder| Path::new(folder).join("python3").is_file())
@@ -105,7 +118,7 @@ fn with_driver(test: &str, body: impl AsyncFnOnce(&ProcessConnector)) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let connector = connector(folder.path());
+    let connector = connector(folder.path(), driver);
     block_on(async { body(&connector).await }).expect("an event loop");
 }
 
@@ -142,6 +155,24 @@ fn a_driver_without_a_statement_for_it_begins_and_ends_transactions_itself() {
             assert_eq!(ask(&mut session, "TELL").await.expect("answered"), "True 1");
         },
     );
+}
+
+#[test]
+fn a_transaction_that_the_driver_begins_has_the_level_that_is_asked_for_or_a_stricter_one_or_is_refused() {
+    let test = "a_transaction_that_the_driver_begins_has_the_level_that_is_asked_for_or_a_stricter_one_or_is_refused";
+    with_driver_named("planted", test, async |connector| {
+        let mut session = session(connector).await;
+        for level in ["SERIALIZABLE", "REPEATABLE READ"] {
+            ask(&mut session, &format!("START TRANSACTION ISOLATION LEVEL {level}")).await.expect("begun");
+            let told = ask(&mut session, "TELL").await.expect("answered");
+            assert_eq!(told, "False 0ISOLATION LEVEL SERIALIZABLE", "{level}");
+            ask(&mut session, "ROLLBACK").await.expect("ended");
+        }
+        let begun = ask(&mut session, "START TRANSACTION ISOLATION LEVEL READ COMMITTED").await;
+        let error = begun.expect_err("it knows no such level");
+        assert_eq!((error.class, error.definite), (ErrorClass::Other, true), "{error}");
+        assert_eq!(ask(&mut session, "TELL").await.expect("answered"), "True 0", "no transaction is open");
+    });
 }
 
 #[test]
