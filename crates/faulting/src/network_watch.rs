@@ -147,6 +147,11 @@ impl Watched {
                 receipt.evidence.extend(seen.evidence);
             }
         }
+        if receipt.evidence.is_empty() {
+            receipt.verdict = Verdict::Unknown;
+            let why = "no evidence: no packet waits in a queue where nothing on the way has a rate";
+            receipt.evidence.push(why.to_owned());
+        }
         told(self.shown.number, Some(self.shown.effect_s), receipt);
         self.is_told.store(true, Ordering::Release);
         if let Some(tell) = tell.filter(|_| self.mended().is_none()) {
