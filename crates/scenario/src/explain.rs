@@ -9,8 +9,8 @@ use crate::faults::fault_kind;
 use crate::file::SCENARIO;
 use crate::quantity::{self, Measured, QUANTITIES, QuantityEntry};
 
-use yaml::explain::keys;
 pub use yaml::explain::{Explanation, Key};
+use yaml::explain::{ends_with, keys};
 
 /// The word under which there is more to say than the language does: what stands in an engine's file.
 pub const ENGINE: &str = "engine";
@@ -33,13 +33,6 @@ pub fn explain(word: &str) -> Vec<Explanation> {
         }
     }
     found
-}
-
-/// Whether a path of the language, `site.regions.NAME.zones`, ends with these keys; a name may be any.
-fn ends_with(path: &str, keys: &[&str]) -> bool {
-    let of_path: Vec<&str> = path.split('.').map(|key| key.trim_end_matches("[]")).collect();
-    let is_same = |(one, other): (&&str, &&str)| *one == "NAME" || one == other;
-    of_path.len() >= keys.len() && of_path.iter().rev().zip(keys.iter().rev()).all(is_same)
 }
 
 fn of_word(word: &str) -> Vec<Explanation> {

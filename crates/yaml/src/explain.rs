@@ -43,6 +43,14 @@ pub fn search(table: &'static Fields, path: &str, word: &str, found: &mut Vec<Ex
     });
 }
 
+/// Whether a path of the language, `site.regions.NAME.zones`, ends with these keys; a name may be any.
+#[must_use]
+pub fn ends_with(path: &str, keys: &[&str]) -> bool {
+    let of_path: Vec<&str> = path.split('.').map(|key| key.trim_end_matches("[]")).collect();
+    let is_same = |(one, other): (&&str, &&str)| *one == "NAME" || one == other;
+    of_path.len() >= keys.len() && of_path.iter().rev().zip(keys.iter().rev()).all(is_same)
+}
+
 /// Every key of a table that holds keys itself, with the place where it stands, in the table's order.
 #[must_use]
 pub fn sections(table: &'static Fields) -> Vec<Explanation> {

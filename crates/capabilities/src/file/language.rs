@@ -3,7 +3,7 @@
 //! Owns words and shapes; which values make sense together is found by reading.
 
 use serde_json::{Value, json};
-use yaml::explain::{Explanation, keys, search, sections};
+use yaml::explain::{Explanation, ends_with, keys, search, sections};
 use yaml::language::{
     Field, Fields, Language, OwnShape, Shape, choice, no_keys, no_tables, optional, plain, required,
 };
@@ -490,10 +490,12 @@ pub fn explain() -> Vec<Explanation> {
     std::iter::once(whole).chain(sections(&ENGINE)).chain([super::names::explained()]).collect()
 }
 
-/// What there is to say of a key of an engine file.
+/// What there is to say of a key of an engine file, `elects`, or of one at a place, `paper.elects`.
 #[must_use]
 pub fn words(word: &str) -> Vec<Explanation> {
+    let keys: Vec<&str> = word.split('.').collect();
     let mut found = Vec::new();
-    search(&ENGINE, "", word, &mut found);
+    search(&ENGINE, "", keys.last().copied().unwrap_or(word), &mut found);
+    found.retain(|one| keys.len() == 1 || ends_with(&one.path, &keys));
     found
 }

@@ -15,7 +15,7 @@ use super::language::{
     REAL_TIME, SIGNALS, STARTS,
 };
 use super::names::{self, Context};
-use super::{EngineFile, Find, Process, StopSignal, Tested, Way};
+use super::{EngineFile, Find, Process, Roles, StopSignal, Tested, Way};
 use crate::{
     Capabilities, Commit, Election, Isolation, Leadership, Period, Protocol, SettingForm, SettingNames,
     Understands,
@@ -93,6 +93,15 @@ fn commit(word: &str, protocol: Protocol) -> Commit {
     }
 }
 
+/// Where a text stands that has these words in it.
+fn node_with(node: &Node, words: &str) -> Option<Spot> {
+    match &node.value {
+        yaml::Value::Scalar { text, .. } => text.contains(words).then_some(node.head),
+        yaml::Value::List(items) => items.iter().find_map(|item| node_with(item, words)),
+        yaml::Value::Map(entries) => entries.iter().find_map(|entry| node_with(&entry.value, words)),
+    }
+}
+
 impl Reader<'_> {
     /// A template, its names being those of the context.
     fn template(&mut self, node: &Node, what: &str, context: Context, alone: bool) -> Option<Template> {
@@ -165,10 +174,28 @@ impl Reader<'_> {
         (links.is_some_and(|links| links.value), memory.map(|memory| memory.value))
     }
 
+    /// Refuses a hand-over to nobody.
+    fn check_hand_over(&mut self, record: &Record<'_>, roles: Option<&Option<Roles>>) {
+        match roles {
+            Some(None) => self.refuse_hand_over(record),
+            Some(Some(Roles { identity: None, .. })) => self.refuse_unknown_identity(record),
+            _ => {}
+        }
+    }
+
     fn refuse_hand_over(&mut self, record: &Record<'_>) {
         let Some(at) = record.key_at("hand-over") else { return };
         let message = "`hand-over` needs a leader, and `roles: none` says that no node leads";
         self.decoder.findings.add("unused-key", at, message, "does nothing here", "take it out");
+    }
+
+    fn refuse_unknown_identity(&mut self, record: &Record<'_>) {
+        let Some(at) = record.get("hand-over").and_then(|node| node_with(node, "{to.identity}")) else {
+            return;
+        };
+        let message = "`{to.identity}` is what the field `roles.identity` says, and `roles` has none";
+        let help = "write `identity: FIELD` in `roles`, or `{to.name}` for the node's name";
+        self.decoder.findings.add("no-identity", at, message, "empty", help);
     }
 
     fn engine(&mut self, source: &str, root: &Node) -> Option<Capabilities> {
@@ -190,9 +217,7 @@ impl Reader<'_> {
         let client = record.get("client").and_then(|node| self.client(node));
         let claims = record.get("claims").and_then(|node| self.claims(node));
         let paper = record.get("paper").and_then(|node| self.paper(node, leads));
-        if !leads {
-            self.refuse_hand_over(&record);
-        }
+        self.check_hand_over(&record, roles.as_ref());
         let settings = record.get("settings").map_or(Some(SettingForm::Nothing), |node| self.settings(node));
         let tested = record.get("tested").and_then(|node| self.tested(node));
         let (name, client, claims, paper) = (name?.value, client?, claims?, paper?);

@@ -192,6 +192,13 @@ impl Reader<'_> {
         let port = record.get("port").and_then(|node| self.port(node));
         let (method, entry) = record.first_of(&["get", "post"])?;
         let path = self.template(&entry.value, "the path", context, false);
+        if let yaml::Value::Scalar { text, .. } = &entry.value.value
+            && !text.starts_with(['/', '{'])
+        {
+            let message = format!("the path `{text}` does not begin with `/`");
+            let help = format!("write `{method}: /{text}`");
+            self.decoder.findings.add("bad-path", entry.value.head, message, "not a path", help);
+        }
         let body = match record.get("body") {
             Some(node) => Some(self.template(node, "the body", context, false)?),
             None => None,
