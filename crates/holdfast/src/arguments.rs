@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use scenario::MOST_SEED;
+
 use crate::web;
 
 /// Where the last run of the working directory is found.
@@ -199,7 +201,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR")]
     pub engine_dir: Option<PathBuf>,
     /// The seed; overrides the scenario's. At most 53 bits
-    #[arg(long, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=MOST_SEED))]
     pub seed: Option<u64>,
     /// The folder that gets the run directory
     #[arg(long, default_value = "runs", value_name = "DIR")]
@@ -312,7 +314,7 @@ pub struct PredictOptions {
     #[arg(long, default_value = "0.1%", value_parser = scenario::units::ratio)]
     pub host_down: f64,
     /// The seed; overrides the scenario's. At most 53 bits
-    #[arg(long, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=MOST_SEED))]
     pub seed: Option<u64>,
 }
 
@@ -363,7 +365,7 @@ pub struct LoadOptions {
     #[arg(long, value_parser = some_time, default_value = "10s")]
     pub timeout: Duration,
     /// The seed. At most 53 bits
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..1 << 53))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=MOST_SEED))]
     pub seed: u64,
     /// Record only figures, not single operations; then the data cannot be checked
     #[arg(long, conflicts_with = "prepare")]
@@ -481,7 +483,8 @@ fn whole_seconds(text: &str) -> Result<Duration, String> {
 fn path_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` has no `=`; write a path and a value, as in `loads.0.clients=8`")),
+        Some(_) => Err(format!("`{text}` has no path before `=`; write one, as in `loads.0.clients=8`")),
+        None => Err(format!("`{text}` has no `=`; write a path and a value, as in `loads.0.clients=8`")),
     }
 }
 

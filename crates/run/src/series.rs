@@ -13,13 +13,10 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use results::RunResult;
 use results::matrix::{CellResult, MatrixError, MatrixResult};
-use scenario::{Cell, Matrix, Scenario};
+use scenario::{Cell, MOST_SEED, Matrix, Scenario};
 
 use crate::directory::{DirectoryError, RunDirectory};
 use crate::launch::drawn_seed;
-
-/// Seeds stay within 53 bits, so that every JSON reader reads them exactly.
-const SEED_BITS: u32 = 53;
 
 /// What can go wrong between runs.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +53,7 @@ pub fn turns(cells: usize, repeat: u32, seed: u64) -> Vec<Turn> {
     for repetition in 1..=repeat {
         let mut order: Vec<usize> = (0..cells).collect();
         order.shuffle(&mut rng);
-        let seed = seed.wrapping_add(u64::from(repetition) - 1) & ((1 << SEED_BITS) - 1);
+        let seed = seed.wrapping_add(u64::from(repetition) - 1) & MOST_SEED;
         turns.extend(order.into_iter().map(|cell| Turn { cell, repetition, seed }));
     }
     turns
@@ -231,7 +228,7 @@ mod tests {
 
     #[test]
     fn seeds_stay_within_what_every_reader_of_json_can_hold() {
-        let last = (1 << SEED_BITS) - 1;
+        let last = MOST_SEED;
         let seeds: Vec<u64> = turns(1, 3, last).iter().map(|turn| turn.seed).collect();
         assert_eq!(seeds, [last, 0, 1]);
     }

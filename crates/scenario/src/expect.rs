@@ -143,7 +143,27 @@ fn decode_bound(
         );
         return None;
     }
+    if never_holds(comparison, bound, entry.unit) {
+        decoder.findings.add(
+            "never-holds",
+            text.at,
+            format!("`{}: {written}` never holds", entry.name),
+            "cannot pass",
+            format!("write a bound that can be kept, such as `{}: \"{}\"`", entry.name, entry.example),
+        );
+        return None;
+    }
     Some((written.to_owned(), comparison, bound))
+}
+
+/// Whether no run could keep it, for the same reasons.
+fn never_holds(comparison: Comparison, bound: f64, unit: Unit) -> bool {
+    match comparison {
+        Comparison::Less => bound <= 0.0,
+        Comparison::Greater => unit == Unit::Share && bound >= 1.0,
+        Comparison::AtLeast | Comparison::Equal => unit == Unit::Share && bound > 1.0,
+        Comparison::AtMost => false,
+    }
 }
 
 /// Whether no run could miss it: nothing measured here is negative, and shares end at 1.
@@ -323,7 +343,7 @@ impl<'s> Surroundings<'s> {
                 self.check_workload(part, document, findings)?;
                 Some((Some(part.text.clone()), Within::Each))
             }
-            (false, Some(within)) => Some((None, within)),
+            (false, Some(within)) => self.in_one_reading(part, within, findings).map(|within| (None, within)),
             (false, None) => {
                 let loads = self.loads.iter().map(|load| load.name.clone());
                 let known: Vec<String> = loads.chain(self.names(document.entry.measured)).collect();
@@ -379,7 +399,44 @@ impl<'s> Surroundings<'s> {
             let what = if document.entry.measured == Measured::AfterFault { "fault" } else { "phase" };
             refuse_name(part, what, &self.names(document.entry.measured), findings);
         }
-        found
+        self.in_one_reading(part, found?, findings)
+    }
+
+    /// The same, unless the text names different faults in different readings.
+    fn in_one_reading(&self, part: &Part, found: Within, findings: &mut Findings) -> Option<Within> {
+        let readings = self.faults_by_name(&part.text);
+        let are_same = readings.windows(2).all(|two| two[0] == two[1]);
+        if are_same || !matches!(found, Within::Faults(_)) {
+            return Some(found);
+        }
+        let told = |faults: &Vec<usize>| listed(&faults.iter().copied().map(fault_name).collect::<Vec<_>>());
+        let choices: Vec<String> = readings.iter().map(told).collect();
+        findings.add(
+            "bad-scope",
+            part.at,
+            format!("`{}` names different faults", part.text),
+            "which of them?",
+            format!(
+                "it could be {}: give the phase of this name another one, or name each fault by its number",
+                choices.join(" or ")
+            ),
+        );
+        None
+    }
+
+    /// The faults that a text may name: those of the phase of that name, of the kind, the one of the number; each reading
+    /// that names any.
+    fn faults_by_name(&self, text: &str) -> Vec<Vec<usize>> {
+        let those = |named: &dyn Fn(usize, &(&str, &str)) -> bool| -> Vec<usize> {
+            let numbered = self.faults.iter().enumerate();
+            numbered.filter(|(number, fault)| named(*number, fault)).map(|(number, _)| number).collect()
+        };
+        let readings = [
+            those(&|_, fault| fault.0 == text),
+            those(&|_, fault| fault.1 == text),
+            those(&|number, _| fault_name(number) == text),
+        ];
+        readings.into_iter().filter(|faults| !faults.is_empty()).collect()
     }
 
     /// The phase of that name, or the faults of that phase, kind or number.
@@ -390,17 +447,7 @@ impl<'s> Surroundings<'s> {
             Measured::InPhase if is_phase => Some(Within::Phase(text.to_owned())),
             Measured::InPhase => (text == WHOLE_RUN).then_some(Within::WholeRun),
             Measured::AfterFault | Measured::OfRunLoadOrFault => {
-                let numbered = || self.faults.iter().enumerate();
-                let those = |named: &dyn Fn(usize, &(&str, &str)) -> bool| -> Option<Within> {
-                    let found: Vec<usize> = numbered()
-                        .filter(|(number, fault)| named(*number, fault))
-                        .map(|(number, _)| number)
-                        .collect();
-                    (!found.is_empty()).then_some(Within::Faults(found))
-                };
-                those(&|_, fault| fault.0 == text)
-                    .or_else(|| those(&|_, fault| fault.1 == text))
-                    .or_else(|| those(&|number, _| fault_name(number) == text))
+                self.faults_by_name(text).into_iter().next().map(Within::Faults)
             }
         }
     }

@@ -21,6 +21,8 @@ use crate::rejection::Spot;
 use crate::resolved::{ReportedStep, Reproduces};
 use crate::tree::Node;
 
+/// The largest seed: every reader of JSON reads it exactly (RFC 8259, 6).
+pub const MOST_SEED: u64 = (1 << 53) - 1;
 /// What a scenario may run against.
 pub(crate) static TARGETS: &[&str] = &["lab", EXTERNAL, KUBERNETES_TARGET];
 /// On machines that exist.
@@ -44,7 +46,7 @@ pub(crate) static SCENARIO: Fields = Fields {
         ),
         optional(
             "seed",
-            Shape::Count { least: 0, most: u64::MAX },
+            Shape::Count { least: 0, most: MOST_SEED },
             "seed of all random choices; by default it is drawn at random",
         ),
         optional(

@@ -46,7 +46,7 @@ mod write;
 
 pub use engines::{EngineFiles, NamedFile};
 pub use faults::*;
-pub use file::{About, json_schema};
+pub use file::{About, MOST_SEED, json_schema};
 pub use matrix::{Axis, Cell, Matrix};
 pub use parse::{Plan, Refusal, Source, engine_files, parse, plan, plan_with, point_at, point_at_fault};
 pub use quantity::Quantity;

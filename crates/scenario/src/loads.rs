@@ -15,7 +15,7 @@ use crate::decode::Decoder;
 use crate::language::{LOAD, READS};
 use crate::lines::line;
 use crate::pace::{self, PaceDocument};
-use crate::places::Places;
+use crate::places::{CLIENTS, Places};
 use crate::quoted::quoted;
 use crate::rejection::{Finding, Findings, Spanned, Spot};
 use crate::resolved::{Cluster, Consistency, Database, Level, Load, Place, Reads};
@@ -286,6 +286,16 @@ pub(crate) fn resolve(
             Some(written) => places.find(written, None, findings),
             None => leader_region.map(|region| Place { level: Level::Region, path: vec![region.to_owned()] }),
         };
+        if let Some(place) = from.as_ref().filter(|from| places.has_clients_place(from)) {
+            let at = document.from.as_ref().map_or(document.name.at, |written| written.at);
+            findings.add(
+                "clients-place-taken",
+                at,
+                format!("the site has a place `{place}/{CLIENTS}`, which is what the place of these clients is called"),
+                "its clients have no name of their own",
+                format!("give `{place}/{CLIENTS}` another name in `site`, or write `from: {place}/{CLIENTS}`"),
+            );
+        }
         let pace = document.pace.resolve(schedule, findings);
         let agents = document.agents;
         agents::check_known(&agents, cluster, findings);

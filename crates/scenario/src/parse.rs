@@ -10,7 +10,7 @@ use crate::decode::{Decoder, Record};
 use crate::engines::{self, EngineFiles, NamedFile};
 use crate::faults::receipts::Network;
 use crate::faults::{Surroundings, Whereabouts};
-use crate::file::{About, EXTERNAL, KUBERNETES_TARGET, SCENARIO, TARGETS};
+use crate::file::{About, EXTERNAL, KUBERNETES_TARGET, MOST_SEED, SCENARIO, TARGETS};
 use crate::language::LANGUAGE;
 use crate::matrix::{self, Matrix, MatrixDocument};
 use crate::places::{self, Places};
@@ -253,7 +253,7 @@ fn decode(
 
 fn decode_sections(record: &Record<'_>, files: &EngineFiles, decoder: &mut Decoder) -> Option<Document> {
     let name = record.get("name").and_then(|node| decode_name(node, decoder));
-    let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, u64::MAX));
+    let seed = record.get("seed").and_then(|node| decoder.count(node, "the seed", 0, MOST_SEED));
     let venue = decode_venue(record, files, decoder);
     let loads = record.get("loads").and_then(|node| loads::decode(node, decoder));
     let workloads: Vec<&str> = loads.iter().flatten().map(loads::LoadDocument::workload).collect();

@@ -11,6 +11,9 @@ use crate::rejection::{Findings, Spanned};
 use crate::resolved::{Host, Level, Place};
 use crate::wording::{listed, nearest, shortened};
 
+/// What the place of a load's clients is called, within the place that they are at.
+pub(crate) const CLIENTS: &str = "clients";
+
 /// Every place of a site, by the last name of its path.
 pub(crate) struct Places {
     by_path: BTreeMap<Vec<String>, Level>,
@@ -88,6 +91,12 @@ impl Places {
         self.by_name.contains_key(name)
     }
 
+    /// Whether the site has a place that is called as that of clients at this place is.
+    pub(crate) fn has_clients_place(&self, from: &Place) -> bool {
+        let path: Vec<String> = from.path.iter().cloned().chain([CLIENTS.to_owned()]).collect();
+        self.by_path.contains_key(&path)
+    }
+
     fn unknown(
         &self,
         written: &Spanned<String>,
@@ -129,6 +138,10 @@ impl Places {
         let choices = self.choices(level);
         let what = level.map_or("place", word);
         let help = match near.as_slice() {
+            [] if choices.is_empty() => {
+                let level = level.map_or("place", word);
+                format!("the site has no {level}; name a place of another level, or give it {level}s")
+            }
             [] => format!("the site has {choices}"),
             near => format!("did you mean {}? The site has {choices}", listed(near)),
         };

@@ -43,7 +43,7 @@ pub(crate) fn decode(node: &Node, decoder: &mut Decoder) -> Option<Vec<PhaseDocu
                 message: format!("two phases are named `{}`", phase.name.value),
                 at: phase.name.at,
                 label: "the same name again".to_owned(),
-                help: format!("give it another name, such as `{}-2`", phase.name.value),
+                help: format!("give it another name, such as `{}-again`", phase.name.value),
                 also: Some((earlier, "first here".to_owned())),
             });
         }

@@ -34,7 +34,7 @@ use crate::parallel;
 use crate::random_text::{push_alphanumeric, push_alphanumeric_of};
 use crate::taken_key::where_taken;
 use crate::workload::{
-    Attempt, CLIENT_ROUND, ClientState, Request, Statement, TableSetup, Workload, refused,
+    Attempt, CLIENT_ROUND, ClientState, Request, Statement, TableSetup, Workload, refused, rows_bytes,
 };
 
 const WRITE: usize = 0;
@@ -90,7 +90,7 @@ impl Iot {
         let stations = options.count("stations")?;
         let limit = options.count("limit")?;
         let data_min = options.count("data_min")?;
-        let data_max = options.count_within("data_max", data_min..=u64::MAX)?;
+        let data_max = options.count_within("data_max", data_min..=u64::MAX, ", at least `data_min`")?;
         let preload = options.count("preload")?;
         options.finish()?;
         let read = format!(
@@ -162,6 +162,10 @@ fn standard_normal(rng: &mut impl Rng) -> f64 {
 }
 
 impl Workload for Iot {
+    fn loaded_bytes(&self, _scale: u32) -> u64 {
+        rows_bytes(self.preload, self.data, series::BESIDE_DATA)
+    }
+
     fn facts(&self) -> &'static WorkloadFacts {
         &workloads::IOT
     }

@@ -28,8 +28,10 @@ use crate::keyed_cells::{KeyedCells, RowsToLoad};
 use crate::loading::Loading;
 use crate::options::{ConfigurationError, Options};
 use crate::random_text::{alphanumeric, push_alphanumeric_of};
-use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused};
+use crate::workload::{Attempt, ClientState, Request, Statement, TableSetup, Workload, refused, rows_bytes};
 
+/// About how many bytes a row takes beside its block: key, number of the write, index entry, the row's own.
+const BESIDE_BLOCK_BYTES: usize = 80;
 /// Kinds of operation, in the order of [`KINDS`] and of the statements.
 const READ: usize = 0;
 const WRITE: usize = 1;
@@ -86,11 +88,11 @@ impl Kv {
         let span_limit = options.count("span_limit")?;
         let batch = options.count("batch")?;
         let block_min = options.count("block_min")?;
-        let block_max = options.count_within("block_max", block_min..=u64::MAX)?;
-        let keys = options.count_within("keys", batch..=u64::MAX)?;
+        let block_max = options.count_within("block_max", block_min..=u64::MAX, ", at least `block_min`")?;
+        let keys = options.count_within("keys", batch..=u64::MAX, ", at least `batch`")?;
         let order = options.word("order")?;
         let exponent = options.number("exponent", skewed::LEAST_EXPONENT..=skewed::MOST_EXPONENT)?;
-        let preload = options.count_within("preload", 0..=keys)?;
+        let preload = options.count_within("preload", 0..=keys, ", at most `keys`")?;
         options.finish()?;
         let batch = usize::try_from(batch).unwrap_or(usize::MAX);
         let bytes = |count| usize::try_from(count).unwrap_or(usize::MAX);
@@ -190,6 +192,10 @@ fn statements(batch: usize, span_limit: u64) -> [Statement; 3] {
 }
 
 impl Workload for Kv {
+    fn loaded_bytes(&self, _scale: u32) -> u64 {
+        rows_bytes(self.preload, self.block, BESIDE_BLOCK_BYTES)
+    }
+
     fn facts(&self) -> &'static WorkloadFacts {
         &workloads::KV
     }

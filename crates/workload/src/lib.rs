@@ -134,7 +134,7 @@ mod tests {
         for workload in all() {
             assert_eq!(told(workload.name(), ""), workload.name());
         }
-        assert_eq!(told("tpc-b", ""), "no workload is named \"tpc-b\"");
+        assert!(told("tpc-b", "").starts_with("no workload is named \"tpc-b\";"));
         assert_eq!(told("tpcb", "records"), "workload tpcb has no option \"records\"");
     }
 }

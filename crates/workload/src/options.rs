@@ -17,7 +17,7 @@ use crate::workload::Statement;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationError {
     /// No workload has this name.
-    #[error("no workload is named {0:?}")]
+    #[error("no workload is named {0:?}; `holdfast list workloads` shows them")]
     UnknownWorkload(String),
     /// The workload has no such option.
     #[error("workload {workload} has no option {option:?}")]
@@ -67,15 +67,16 @@ impl<'o> Options<'o> {
 
     /// A whole number within the option's bounds.
     pub(crate) fn count(&mut self, name: &str) -> Result<u64, ConfigurationError> {
-        self.count_within(name, 0..=u64::MAX)
+        self.count_within(name, 0..=u64::MAX, "")
     }
 
-    /// A whole number within the option's bounds and these, which follow from other options. When absent it is what it
-    /// always is then, or the bound that is nearest to it.
+    /// A whole number within the option's bounds and these, which follow from other options, as `because` says. When absent
+    /// it is what it always is then, or the bound that is nearest to it.
     pub(crate) fn count_within(
         &mut self,
         name: &str,
         bounds: RangeInclusive<u64>,
+        because: &str,
     ) -> Result<u64, ConfigurationError> {
         let (mut least, mut most) = (*bounds.start(), *bounds.end());
         if let Shape::Count { least: lowest, most: highest } = self.shape(name)? {
@@ -85,10 +86,9 @@ impl<'o> Options<'o> {
             let absent = workloads::default(self.workload, name).and_then(|absent| absent.parse().ok());
             return Ok(absent.unwrap_or(least).max(least).min(most));
         };
-        text.parse()
-            .ok()
-            .filter(|count| (least..=most).contains(count))
-            .ok_or_else(|| self.bad(name, text, &format!("it is a whole number from {least} to {most}")))
+        text.parse().ok().filter(|count| (least..=most).contains(count)).ok_or_else(|| {
+            self.bad(name, text, &format!("it is a whole number from {least} to {most}{because}"))
+        })
     }
 
     /// A decimal number within bounds.

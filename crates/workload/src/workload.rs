@@ -17,6 +17,16 @@ use history::{Action, ErrorClass};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+/// About how many bytes tables take that are loaded with next to nothing.
+pub(crate) const SMALL_TABLES_BYTES: u64 = 1 << 20;
+
+/// About how many bytes so many rows take whose texts have from so many to so many bytes, with this much beside each.
+pub(crate) fn rows_bytes(rows: u64, text_bytes: (usize, usize), beside_bytes: usize) -> u64 {
+    let (least, most) = (text_bytes.0 as u64, text_bytes.1 as u64);
+    let row_bytes = (least / 2).saturating_add(most.div_ceil(2)).saturating_add(beside_bytes as u64);
+    SMALL_TABLES_BYTES.saturating_add(rows.saturating_mul(row_bytes))
+}
+
 /// One SQL statement of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
@@ -403,7 +413,7 @@ pub trait Workload: Send + Sync {
 
     /// About how many bytes its tables take on one node once they are loaded.
     fn loaded_bytes(&self, _scale: u32) -> u64 {
-        1 << 20
+        SMALL_TABLES_BYTES
     }
 
     /// Creates and loads its tables, throwing away what an earlier run left.

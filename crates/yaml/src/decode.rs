@@ -318,7 +318,10 @@ impl Decoder {
         self.findings.add(
             "unknown-word",
             text.at,
-            format!("there is no {what} `{}`", shortened(&text.value)),
+            match what.starts_with("the ") {
+                true => format!("{what} cannot be `{}`", shortened(&text.value)),
+                false => format!("there is no {what} `{}`", shortened(&text.value)),
+            },
             "unknown",
             // Between words of one letter each is as near as any other.
             match nearest(&text.value, known.iter().copied()).filter(|near| near.len() > 1) {

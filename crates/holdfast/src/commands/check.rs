@@ -35,14 +35,17 @@ pub fn check(path: Option<&Path>, set: &[(String, String)], this_host: bool) -> 
 fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     let source = read_source(path)?;
     let mut plan = scenario_files::plan(&source, set, &folder_of(path)).map_err(not_planned)?;
-    let refused = |error: WorkloadError, label: Option<&str>| match (error.rejection(&source, set), label) {
-        (Some(rejection), _) => reject(rejection),
-        (None, None) => Exit::wrong(error),
-        (None, Some(label)) => Exit::wrong(anyhow::anyhow!("{label}: {error}")),
+    let refused = |error: WorkloadError| match error.rejection(&source, set) {
+        Some(rejection) => reject(rejection),
+        None => Exit::wrong(error),
+    };
+    let refused_cell = |error: WorkloadError, label: &str| {
+        let rejection = error.rejection_of_all(&source, set);
+        rejection.map_or_else(|| Exit::wrong(anyhow::anyhow!("{label}: {error}")), reject)
     };
     let Some(mut matrix) = plan.matrix else {
         let scenario = &mut plan.scenario;
-        scenario_files::check_workloads(scenario, &folder_of(path)).map_err(|error| refused(error, None))?;
+        scenario_files::check_workloads(scenario, &folder_of(path)).map_err(refused)?;
         scenario_files::check_commands(scenario, &source, set, &folder_of(path))
             .map_err(|rejection| reject(*rejection))?;
         show(path, scenario);
@@ -51,7 +54,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     check_set(&matrix, &source, set)?;
     for cell in &mut matrix.cells {
         scenario_files::check_workloads(&mut cell.scenario, &folder_of(path))
-            .map_err(|error| refused(error, Some(&cell.label)))?;
+            .map_err(|error| refused_cell(error, &cell.label))?;
         scenario_files::check_commands(&mut cell.scenario, &source, set, &folder_of(path))
             .map_err(|rejection| reject(*rejection))?;
     }

@@ -101,8 +101,8 @@ static AXES_SHAPE: OwnShape = OwnShape {
     tables: no_tables,
 };
 
-/// Most hosts of a site.
-pub(crate) const MOST_HOSTS: u64 = 100_000;
+/// Most hosts of a site: as many as it has addresses.
+pub(crate) const MOST_HOSTS: u64 = 60_000;
 /// Most database nodes.
 pub(crate) const MOST_NODES: u64 = 1_000;
 /// Most pods of a cluster that exists: each has a process that forwards connections to it.

@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sound_scenario_is_read_and_survives_being_written(text in sound(), seed in any::<u64>()) {
+    fn a_sound_scenario_is_read_and_survives_being_written(text in sound(), seed in 0..=scenario::MOST_SEED) {
         let Some(scenario) = try_text(&text, &[]) else { return Err(TestCaseError::fail(format!("refused:\n{text}"))) };
         survives(scenario, seed);
     }

@@ -147,7 +147,11 @@ impl Scripts {
                 ));
             }
             if RESERVED.contains(&name.as_ref()) {
-                return Err(options.bad(&option("name"), &name, "results call something else so"));
+                return Err(options.bad(
+                    &option("name"),
+                    &name,
+                    "results call something else so; write another name",
+                ));
             }
             if scripts.iter().any(|known| known.name == name) {
                 return Err(options.bad(&option("name"), &name, "another script has the same name"));
@@ -168,7 +172,7 @@ impl Scripts {
             scripts.push(Script { name, weight, program, first_statement });
         }
         let setup = options.text("setup").map(str::to_owned);
-        let own = options.under("conditions.");
+        let own = own_conditions(&mut options)?;
         if scripts.is_empty() {
             let wanted = "the first script needs `scripts.0.text` or `scripts.0.builtin`";
             return Err(options.bad("scripts", "", wanted));
@@ -313,7 +317,33 @@ impl Workload for Scripts {
     }
 }
 
-/// Looks at one condition. It may have any columns: a row is told as a whole.
+/// The conditions that a load states itself, by name.
+fn own_conditions<'o>(options: &mut Options<'o>) -> Result<Vec<(&'o str, &'o str)>, ConfigurationError> {
+    let own = options.under("conditions.");
+    match own.iter().find(|(_, query)| !is_query(query)) {
+        None => Ok(own),
+        Some((name, query)) => {
+            let wanted = "a condition is a query, which begins with SELECT, WITH, TABLE or VALUES";
+            Err(options.bad(&format!("conditions.{name}"), query, wanted))
+        }
+    }
+}
+
+/// Whether a text may be a query, by its first word behind spaces, comments and parentheses.
+fn is_query(text: &str) -> bool {
+    let mut rest = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    while let Some((from, until)) =
+        [("--", "\n"), ("/*", "*/")].iter().find(|(from, _)| rest.starts_with(from))
+    {
+        let behind = rest[from.len()..].split_once(until).map_or("", |(_, behind)| behind);
+        rest = behind.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    }
+    let word = rest.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    ["SELECT", "WITH", "TABLE", "VALUES"].iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// Looks at one condition. It may have any columns: a row is told as a whole. A comment may end it, so that what follows stands on
+/// a line of its own.
 async fn looked_at(
     session: &mut dyn SqlSession,
     name: &str,
@@ -328,7 +358,7 @@ async fn looked_at(
     match session.dialect() {
         Dialect::Postgres => {
             let counted = format!(
-                "SELECT violation::text, count(*) OVER () FROM ({query}) AS violation ORDER BY 1 LIMIT {EXAMPLES}"
+                "SELECT violation::text, count(*) OVER () FROM (\n{query}\n) AS violation ORDER BY 1 LIMIT {EXAMPLES}"
             );
             let rows = session.batch(&counted).await?;
             let violations = match rows.len() {
@@ -339,10 +369,10 @@ async fn looked_at(
             Ok(found(violations, examples))
         }
         Dialect::Mysql | Dialect::Standard | Dialect::Cql => {
-            let counted = session.batch(&format!("SELECT count(*) FROM ({query}) AS violation")).await?;
+            let counted = session.batch(&format!("SELECT count(*) FROM (\n{query}\n) AS violation")).await?;
             let violations = counted.integer(0, 0).and_then(|count| u64::try_from(count).ok());
             let rows =
-                session.batch(&format!("SELECT * FROM ({query}) AS violation LIMIT {EXAMPLES}")).await?;
+                session.batch(&format!("SELECT * FROM (\n{query}\n) AS violation LIMIT {EXAMPLES}")).await?;
             let examples = (0..rows.len()).map(|row| format!("({})", rows.row_text(row))).collect();
             Ok(found(violations.ok_or_else(uncounted)?, examples))
         }

@@ -203,6 +203,25 @@ fn statements_end_where_sql_has_it_and_variables_become_parameters() {
 }
 
 #[test]
+fn a_condition_is_a_query() {
+    let check = |query: &str, expected: bool| assert_eq!(super::is_query(query), expected, "{query:?}");
+    check("SELECT 1", true);
+    check("  -- all of them\n/* twice */ (select a FROM t) -- end", true);
+    check("with a AS (SELECT 1) SELECT * FROM a", true);
+    check("VALUES (1)", true);
+    check("TABLE t", true);
+    check("", false);
+    check("   ", false);
+    check("-- nothing", false);
+    check("/* SELECT 1", false);
+    check("DELETE FROM pgbench_accounts", false);
+    check("selection", false);
+    let given = BTreeMap::from([("conditions.gone".to_owned(), "DELETE FROM t".to_owned())]);
+    let refused = Scripts::configured(&given).map(drop);
+    assert!(refused.is_err_and(|error| error.to_string().contains("conditions.gone")));
+}
+
+#[test]
 fn conditions_become_jumps_that_lead_into_one_branch() {
     /// The statements that run, for a value of `x`.
     fn taken(text: &str, x: i64) -> Vec<usize> {

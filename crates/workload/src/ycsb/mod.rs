@@ -148,9 +148,11 @@ impl Statements {
 }
 
 impl Workload for Ycsb {
-    /// A field has 100 bytes as the standard has it; a row has a key and an index entry beside its fields.
+    /// A row has a key and an index entry beside its fields.
     fn loaded_bytes(&self, _scale: u32) -> u64 {
-        self.settings.records * (self.settings.fields as u64 * 104 + 120)
+        let field_bytes = self.settings.field_length as u64 + 4;
+        let row_bytes = (self.settings.fields as u64).saturating_mul(field_bytes).saturating_add(120);
+        self.settings.records.saturating_mul(row_bytes)
     }
 
     fn facts(&self) -> &'static WorkloadFacts {

@@ -104,8 +104,11 @@ impl Settings {
         }
         let sum: f64 = shares.iter().sum();
         if (sum - 1.0).abs() > 1e-6 {
-            let told = format!("{}%", (sum * 1e4).round() / 1e2);
-            return Err(options.bad("read", &told, "the shares of all operations must add up to 100%"));
+            let given = SHARES.iter().find_map(|name| Some((*name, given.get(*name)?)));
+            let (name, told) = given.map_or(("read", ""), |(name, told)| (name, told.as_str()));
+            let sum = (sum * 1e4).round() / 1e2;
+            let wanted = format!("the shares of all operations must add up to 100%, and come to {sum}%");
+            return Err(options.bad(name, told, &wanted));
         }
         let choice = match options.text("distribution") {
             None => core_choice,

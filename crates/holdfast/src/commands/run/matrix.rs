@@ -28,7 +28,7 @@ pub fn run(
     let folder = folder_of(&options.scenario);
     for cell in &mut matrix.cells {
         scenario_files::check_workloads(&mut cell.scenario, &folder).map_err(|error| {
-            match error.rejection(source, &options.set) {
+            match error.rejection_of_all(source, &options.set) {
                 Some(rejection) => reject(rejection),
                 None => Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label)),
             }
