@@ -39,17 +39,17 @@ impl WorkloadError {
     pub fn rejection(&self, source: &Source, overrides: &[(String, String)]) -> Option<Rejection> {
         match self {
             WorkloadError::ScriptFile(misnamed) => misnamed.pointed_at(source, overrides),
-            WorkloadError::Misconfigured { place, source: error, .. } => {
+            WorkloadError::Misconfigured { load, place, source: error } => {
                 let ConfigurationError::BadOption { option, value, wanted, .. } = error else { return None };
                 let refusal = |label: &str| Refusal {
                     code: "bad-option",
-                    message: format!("option `{option}` cannot be `{value}`"),
+                    message: format!("load {load}: the option `{option}` cannot be `{value}`"),
                     label: label.to_owned(),
                     help: wanted.clone(),
                 };
                 let at = |path: &str, label| point_at(source, overrides, path, refusal(label));
                 // What is not written is as it is when absent, and does not fit what is.
-                at(&format!("loads.{place}.{option}"), "does not fit")
+                at(&format!("loads.{place}.options.{option}"), "does not fit")
                     .or_else(|| at(&format!("loads.{place}.workload"), "of this load"))
             }
         }
