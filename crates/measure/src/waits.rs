@@ -138,7 +138,10 @@ impl Longest {
         if !wait.length_s().is_finite() || wait.length_s() <= 0.0 {
             return;
         }
-        if self.kept.len() < KEPT {
+        if is_open {
+            // There is one, at the end.
+            self.kept.push(wait);
+        } else if self.kept.len() < KEPT {
             self.kept.push(wait);
             if self.kept.len() == KEPT {
                 self.shortest_s = self.shortest().map_or(0.0, |(_, length_s)| length_s);
@@ -160,7 +163,9 @@ impl Longest {
     fn take(&mut self) -> Vec<Wait> {
         let kept = std::mem::take(&mut self.kept);
         let longest_s = kept.iter().map(Wait::length_s).fold(0.0, f64::max);
-        kept.into_iter().filter(|wait| wait.length_s() >= longest_s.min(KEPT_ABOVE_S)).collect()
+        kept.into_iter()
+            .filter(|wait| wait.is_open || wait.length_s() >= longest_s.min(KEPT_ABOVE_S))
+            .collect()
     }
 }
 
@@ -182,6 +187,16 @@ mod tests {
         waits.failed();
         waits.succeeded(4.0, true);
         assert_eq!(waits.take().waits, [wait(0.0, 0.5), wait(0.5, 4.0)]);
+    }
+
+    #[test]
+    fn what_is_waited_for_at_the_end_is_told_however_short_it_is() {
+        let mut waits = Waits::default();
+        waits.due(0.0);
+        waits.succeeded(0.5, true);
+        waits.end(0.6);
+        let open = Wait { is_open: true, ..wait(0.5, 0.6) };
+        assert_eq!(waits.take().waits, [wait(0.0, 0.5), open]);
     }
 
     #[test]
