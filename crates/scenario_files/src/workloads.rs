@@ -22,7 +22,7 @@ pub enum WorkloadError {
         /// Its place among the loads.
         place: usize,
         /// The option that is wrong, and with what.
-        source: ConfigurationError,
+        source: Box<ConfigurationError>,
     },
 }
 
@@ -40,7 +40,9 @@ impl WorkloadError {
         match self {
             WorkloadError::ScriptFile(misnamed) => misnamed.pointed_at(source, overrides),
             WorkloadError::Misconfigured { load, place, source: error } => {
-                let ConfigurationError::BadOption { option, value, wanted, .. } = error else { return None };
+                let ConfigurationError::BadOption { option, value, wanted, .. } = error.as_ref() else {
+                    return None;
+                };
                 let refusal = |label: &str| Refusal {
                     code: "bad-option",
                     message: format!("load {load}: the option `{option}` cannot be `{value}`"),
@@ -71,7 +73,11 @@ pub fn check_workloads(scenario: &mut Scenario, folder: &Path) -> Result<(), Wor
             Some(files) => files.name_file_in(error),
             None => error,
         };
-        return Err(WorkloadError::Misconfigured { load: load.name.clone(), place, source });
+        return Err(WorkloadError::Misconfigured {
+            load: load.name.clone(),
+            place,
+            source: Box::new(source),
+        });
     }
     Ok(())
 }
