@@ -72,7 +72,7 @@ pub(crate) const SHIFT_PAGE: ShiftPage = ShiftPage {
 /// `base + floor((fraction + (s - reference) * per_second + (ns * per_nanosecond >> 28)) / 2^32)`, less a nanosecond at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Seconds {
-    /// How much the clock gains in a second, as a fraction of 2^32; zero where it is not to be found in this way.
+    /// How much the clock gains in a second, as a fraction of 2^32; zero where the nanoseconds must be computed.
     per_second: i64,
     /// How much in a nanosecond, as a fraction of 2^60.
     per_nanosecond: i64,

@@ -133,23 +133,22 @@ fn decode_bound(
         );
         return None;
     }
-    if always_holds(comparison, bound, entry.unit) {
+    let one_way = match entry.unit {
+        unit if always_holds(comparison, bound, unit) => {
+            Some(("always-holds", "always", "cannot fail", "can fail"))
+        }
+        unit if never_holds(comparison, bound, unit) => {
+            Some(("never-holds", "never", "cannot pass", "can be kept"))
+        }
+        _ => None,
+    };
+    if let Some((code, how, label, wanted)) = one_way {
         decoder.findings.add(
-            "always-holds",
+            code,
             text.at,
-            format!("`{}: {written}` always holds", entry.name),
-            "cannot fail",
-            format!("write a bound that can fail, such as `{}: \"{}\"`", entry.name, entry.example),
-        );
-        return None;
-    }
-    if never_holds(comparison, bound, entry.unit) {
-        decoder.findings.add(
-            "never-holds",
-            text.at,
-            format!("`{}: {written}` never holds", entry.name),
-            "cannot pass",
-            format!("write a bound that can be kept, such as `{}: \"{}\"`", entry.name, entry.example),
+            format!("`{}: {written}` {how} holds", entry.name),
+            label,
+            format!("write a bound that {wanted}, such as `{}: \"{}\"`", entry.name, entry.example),
         );
         return None;
     }

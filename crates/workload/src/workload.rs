@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 /// About how many bytes tables take that are loaded with next to nothing.
-pub(crate) const SMALL_TABLES_BYTES: u64 = 1 << 20;
+const SMALL_TABLES_BYTES: u64 = 1 << 20;
 
 /// About how many bytes so many rows take whose texts have from so many to so many bytes, with this much beside each.
 pub(crate) fn rows_bytes(rows: u64, text_bytes: (usize, usize), beside_bytes: usize) -> u64 {

@@ -10,7 +10,7 @@ use scenario::units::approximate_size;
 use scenario_agents::{PlannedAgent, planned_agents};
 use scenario_files::{PlannedStrike, WorkloadError};
 
-use crate::commands::{check_set, faults, folder_of, not_planned, read_source, reject};
+use crate::commands::{check_set, faults, folder_of, not_planned, read_source, refused_cell, reject};
 use crate::exit::Exit;
 use crate::paper_text::{self, counted};
 use crate::printed;
@@ -39,10 +39,6 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
         Some(rejection) => reject(rejection),
         None => Exit::wrong(error),
     };
-    let refused_cell = |error: WorkloadError, label: &str| {
-        let rejection = error.rejection_of_all(&source, set);
-        rejection.map_or_else(|| Exit::wrong(anyhow::anyhow!("{label}: {error}")), reject)
-    };
     let Some(mut matrix) = plan.matrix else {
         let scenario = &mut plan.scenario;
         scenario_files::check_workloads(scenario, &folder_of(path)).map_err(refused)?;
@@ -54,7 +50,7 @@ fn check_scenario(path: &Path, set: &[(String, String)]) -> Result<(), Exit> {
     check_set(&matrix, &source, set)?;
     for cell in &mut matrix.cells {
         scenario_files::check_workloads(&mut cell.scenario, &folder_of(path))
-            .map_err(|error| refused_cell(error, &cell.label))?;
+            .map_err(|error| refused_cell(&error, &source, set, &cell.label))?;
         scenario_files::check_commands(&mut cell.scenario, &source, set, &folder_of(path))
             .map_err(|rejection| reject(*rejection))?;
     }

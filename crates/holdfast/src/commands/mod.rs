@@ -29,7 +29,7 @@ use history::visible::is_hidden;
 use history::whole_file::{self, Link};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use scenario::{Matrix, Refusal, Rejection, Source};
-use scenario_files::PlanError;
+use scenario_files::{PlanError, WorkloadError};
 
 use crate::complained;
 use crate::exit::{Exit, WRONG};
@@ -65,6 +65,12 @@ fn check_set(matrix: &Matrix, source: &Source, set: &[(String, String)]) -> Resu
         Some(rejection) => reject(rejection),
         None => Exit::wrong(anyhow::anyhow!(message)),
     })
+}
+
+/// Refuses a cell of a matrix whose workload cannot be had: with a caret where the mistake is in every cell, else by its label.
+fn refused_cell(error: &WorkloadError, source: &Source, set: &[(String, String)], label: &str) -> Exit {
+    let rejection = error.rejection_of_all(source, set);
+    rejection.map_or_else(|| Exit::wrong(anyhow::anyhow!("{label}: {error}")), reject)
 }
 
 /// Shows what is wrong with a scenario, with a caret at the place. In colour, unless the scenario holds what a terminal

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,6 @@ pub struct Initiator {
     to: SocketAddr,
     timeout: Duration,
     silence: Mutex<Silence>,
-    is_over: AtomicBool,
     end: Mutex<End>,
     ended: Condvar,
     idle: Mutex<Vec<Slot>>,
@@ -107,7 +106,6 @@ impl Initiator {
             to,
             timeout,
             silence: Mutex::new(Silence::new(unreachable_after)),
-            is_over: AtomicBool::new(false),
             end: Mutex::default(),
             ended: Condvar::new(),
             idle: Mutex::default(),
@@ -142,14 +140,12 @@ impl Initiator {
         if matches!(*end, End::None) {
             *end = End::Retiring;
         }
-        self.is_over.store(true, Ordering::Release);
     }
 
     /// The other end carries out nothing any more. What it carried out is answered, everything else is given up, as is every
     /// later request.
     pub fn answered_by(&self, kept: KeptAnswers) {
         *lock(&self.end) = End::Over(kept);
-        self.is_over.store(true, Ordering::Release);
         self.ended.notify_all();
     }
 
@@ -168,7 +164,7 @@ impl Initiator {
     }
 
     fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire)
+        !matches!(*lock(&self.end), End::None)
     }
 
     fn slot(&self) -> Slot {

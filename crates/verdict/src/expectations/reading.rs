@@ -217,15 +217,19 @@ fn figures_of_orders(result: &RunResult, loads: &[&LoadResult], (name, factor): 
     loads.iter().filter_map(figure).collect()
 }
 
-/// The one place in which a figure of a stretch of the run is taken for measured.
-fn of_figures(figures: &LoadFigures, quantity: Quantity) -> Measured {
+/// The one place in which a figure of a stretch of the run is taken for measured. `hung`: operations of the stretch failed after it.
+fn of_figures(figures: &LoadFigures, quantity: Quantity, hung: bool) -> Measured {
     let errors: u64 = figures.errors.values().sum();
     let operations = operations(figures);
     match quantity {
         Quantity::Throughput => Measured::Value(figures.throughput_per_s),
         Quantity::ErrorRate if operations == 0 => Measured::Untold,
         Quantity::ErrorRate => {
-            Measured::of_operations(errors as f64 / operations as f64, operations, ERROR_RATE_NEEDS)
+            let rate = errors as f64 / operations as f64;
+            match Measured::of_operations(rate, operations, ERROR_RATE_NEEDS) {
+                Measured::Value(least) if hung => Measured::Beyond(least),
+                measured => measured,
+            }
         }
         // Where nothing succeeded nothing has a latency.
         Quantity::Latency(_) if figures.transactions == 0 => Measured::Untold,
@@ -248,26 +252,19 @@ fn of_figures(figures: &LoadFigures, quantity: Quantity) -> Measured {
 fn is_beyond_the_answered(figures: &LoadFigures, figure: LatencyFigure) -> bool {
     let answered = figures.transactions as f64;
     let timeouts = figures.errors.get(ErrorClass::Timeout.name()).copied().unwrap_or(0) as f64;
-    let Some(share) = share_beyond(figure) else { return timeouts > 0.0 };
+    if matches!(figure, LatencyFigure::Max | LatencyFigure::Mean) {
+        // To these each operation counts.
+        return timeouts > 0.0;
+    }
     let seconds = answered / figures.throughput_per_s;
     let due = figures.rate_per_s.map_or(0.0, |rate_per_s| rate_per_s * seconds);
     // Those under way at the stretch's ends belong to its neighbours, and chance has some more or fewer fall due.
     let chance = figures.rate_per_s.map_or(0.0, |rate_per_s| rate_per_s * UNDER_WAY_S) + 3.0 * due.sqrt();
     let never_answered = (due - operations(figures) as f64 - chance).max(0.0);
     let unanswered = timeouts + never_answered;
-    unanswered > share * (answered + unanswered)
-}
-
-/// The share of operations that take longer; none for figures to which each operation counts.
-fn share_beyond(figure: LatencyFigure) -> Option<f64> {
-    match figure {
-        LatencyFigure::Max | LatencyFigure::Mean => None,
-        LatencyFigure::P50 => Some(0.5),
-        LatencyFigure::P90 => Some(0.1),
-        LatencyFigure::P95 => Some(0.05),
-        LatencyFigure::P99 => Some(0.01),
-        LatencyFigure::P99_9 => Some(0.001),
-    }
+    // As many are needed as have so many beyond the percentile.
+    let share_beyond = SAMPLES_BEYOND_MIN as f64 / operations_needed(figure) as f64;
+    unanswered > share_beyond * (answered + unanswered)
 }
 
 /// How many operations a figure takes to be more than chance: of a percentile, as many that 10 lie beyond it.
@@ -310,6 +307,11 @@ fn is_cut_off(result: &RunResult, load: &LoadResult, place: usize) -> bool {
     !result.ran_to_its_end() && load.phases.len() == place + 1
 }
 
+/// Whether operations were under way at the end of a phase that failed, or had no answer, after the load had ended.
+fn hung_at_its_end(load: &LoadResult, place: usize) -> bool {
+    load.errors_after_end > 0 && place + 1 == load.phases.len()
+}
+
 /// Whether anything of a phase was recorded: of one that the end of the run cut off within a second the figures are all 0.
 fn has_a_second(phase: &PhaseResult) -> bool {
     phase.to_s - phase.from_s >= 1.0 || operations(&phase.measured) > 0
@@ -326,11 +328,9 @@ fn by_phase(
         let asked_less_from_s = asked_less_from_s(result, load);
         if expectation.within == Within::WholeRun {
             let measured = match asked_less_from_s {
-                None if result.ran_to_its_end() => with_more_errors(
-                    of_figures(&load.measured, expectation.quantity),
-                    expectation.quantity,
-                    load.errors_after_end > 0,
-                ),
+                None if result.ran_to_its_end() => {
+                    of_figures(&load.measured, expectation.quantity, load.errors_after_end > 0)
+                }
                 _ => Measured::Untold,
             };
             readings.push(Reading { place: format!("load {}", load.name), measured });
@@ -346,25 +346,12 @@ fn by_phase(
                         && asked_less_from_s.is_none_or(|from_s| from_s >= phase.to_s)
                 })
                 .map_or(Measured::Untold, |phase| {
-                    let hung = load.errors_after_end > 0 && place + 1 == load.phases.len();
-                    with_more_errors(
-                        of_figures(&phase.measured, expectation.quantity),
-                        expectation.quantity,
-                        hung,
-                    )
+                    of_figures(&phase.measured, expectation.quantity, hung_at_its_end(load, place))
                 });
             readings.push(Reading { place: format!("load {}, phase {name}", load.name), measured });
         }
     }
     readings
-}
-
-/// A share of errors, where operations of the stretch failed behind it as well.
-fn with_more_errors(measured: Measured, quantity: Quantity, are_more: bool) -> Measured {
-    match measured {
-        Measured::Value(value) if are_more && quantity == Quantity::ErrorRate => Measured::Beyond(value),
-        same => same,
-    }
 }
 
 /// Errors add up over loads and phases. Where no operation came to an end, none could fail; where the run was cut short, or
@@ -392,7 +379,7 @@ fn errors(
             // Operations that hang throughout a phase count in none.
             let is_to_operate = phase.measured.rate_per_s.is_none_or(|rate_per_s| rate_per_s > 0.0);
             may_be_more |= is_to_operate && operations(&phase.measured) == 0;
-            may_be_more |= load.errors_after_end > 0 && place + 1 == load.phases.len();
+            may_be_more |= hung_at_its_end(load, place);
             may_be_more |= is_cut_off(result, load, place);
             may_be_more |= asked_less_from_s.is_some_and(|from_s| from_s < phase.to_s);
         }

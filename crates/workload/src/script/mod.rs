@@ -342,8 +342,8 @@ fn is_query(text: &str) -> bool {
     ["SELECT", "WITH", "TABLE", "VALUES"].iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Looks at one condition. It may have any columns: a row is told as a whole. A comment may end it, so that what follows stands on
-/// a line of its own.
+/// Runs a condition's query. It may return any columns: each row is recorded as text. The query may end with a comment, so the
+/// parenthesis after it stands on a new line.
 async fn looked_at(
     session: &mut dyn SqlSession,
     name: &str,

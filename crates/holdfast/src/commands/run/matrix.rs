@@ -7,7 +7,7 @@ use scenario::{Matrix, Scenario, Source};
 use super::kept::Kept;
 use super::{Desk, refusal, told};
 use crate::arguments::RunOptions;
-use crate::commands::{folder_of, reject};
+use crate::commands::{folder_of, refused_cell, reject};
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::printed;
@@ -27,12 +27,8 @@ pub fn run(
     }
     let folder = folder_of(&options.scenario);
     for cell in &mut matrix.cells {
-        scenario_files::check_workloads(&mut cell.scenario, &folder).map_err(|error| {
-            match error.rejection_of_all(source, &options.set) {
-                Some(rejection) => reject(rejection),
-                None => Exit::wrong(anyhow::anyhow!("{}: {error}", cell.label)),
-            }
-        })?;
+        scenario_files::check_workloads(&mut cell.scenario, &folder)
+            .map_err(|error| refused_cell(&error, source, &options.set, &cell.label))?;
         scenario_files::check_commands(&mut cell.scenario, source, &options.set, &folder)
             .map_err(|rejection| reject(*rejection))?;
         scenario_files::permit(&cell.scenario, options.yes_break.as_deref()).map_err(Exit::wrong)?;
