@@ -75,6 +75,7 @@ fn any_link() -> impl Strategy<Value = SharedLink> {
         span,
         rate_bits_per_s,
         queue_limit: None,
+        is_network_card: false,
     })
 }
 
@@ -124,7 +125,7 @@ impl Story {
             }
             Step::Detach { address } => {
                 if let Some(index) = self.ports.iter().rposition(|known| known.address == address) {
-                    self.network.detach(self.ports.remove(index).port);
+                    self.network.detach(self.ports.remove(index).port, 0);
                 }
             }
             Step::Relocate { address, place: to } => {
@@ -138,13 +139,13 @@ impl Story {
                 self.network.set_policy(self.policy.clone());
             }
             Step::Impose(rule) => {
-                let ids = self.network.impose(vec![rule.clone()]);
+                let ids = self.network.impose(vec![rule.clone()], 0);
                 self.imposed.extend(ids.into_iter().map(|id| (id, rule.clone())));
             }
             Step::LiftOldest => {
                 if !self.imposed.is_empty() {
                     let (id, _) = self.imposed.remove(0);
-                    self.network.lift(&[id]);
+                    self.network.lift(&[id], 0);
                 }
             }
             Step::Count { from, to } => {

@@ -178,7 +178,7 @@ impl Carrier {
                     let _ = answer.send(self.impose(rules));
                 }
                 Command::Lift { ids, answer } => {
-                    self.network.lift(&ids);
+                    self.network.lift(&ids, now_ns());
                     self.settle_what_can_be();
                     let _ = answer.send(());
                 }
@@ -218,10 +218,10 @@ impl Carrier {
 
     /// Lays rules over everything. Where one cannot hold for all it is meant for, none does.
     fn impose(&mut self, rules: Vec<Rule>) -> io::Result<Vec<ImposedId>> {
-        let ids = self.network.impose(rules);
+        let ids = self.network.impose(rules, now_ns());
         let settled = self.settle();
         if settled.is_err() {
-            self.network.lift(&ids);
+            self.network.lift(&ids, now_ns());
         }
         settled.map(|()| ids)
     }
@@ -288,7 +288,7 @@ impl Carrier {
         let port = self.network.attach(place, addresses.clone());
         let event = EpollEvent::new(EpollFlags::EPOLLIN, u64::from(port.0));
         if let Err(error) = self.epoll.add(&descriptor, event) {
-            self.network.detach(port);
+            self.network.detach(port, now_ns());
             return Err(error.into());
         }
         self.descriptors.resize_with(port.0 as usize, || None);
@@ -312,7 +312,7 @@ impl Carrier {
     }
 
     fn detach(&mut self, port: PortId) -> io::Result<()> {
-        self.network.detach(port);
+        self.network.detach(port, now_ns());
         if let Some(descriptor) = self.descriptors.get_mut(port.0 as usize).and_then(Option::take) {
             let _ = self.epoll.delete(&descriptor);
         }

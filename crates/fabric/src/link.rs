@@ -3,7 +3,7 @@
 //! A packet is taken when it comes, waits behind all taken before it, and has left when its last bit has. A full queue
 //! drops what comes. Order in time is expected of the caller, not required.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::packet::OnWire;
 use crate::policy::QueueLimit;
@@ -217,16 +217,19 @@ impl Links {
         self.links.get(number)?.as_ref()
     }
 
-    /// Removes every link whose name is not wanted any more.
-    pub fn keep_only(&mut self, wanted: impl Fn(&str) -> bool) {
+    /// Removes every link whose name is not wanted any more. Their numbers.
+    pub fn keep_only(&mut self, wanted: impl Fn(&str) -> bool) -> BTreeSet<usize> {
+        let mut gone = BTreeSet::new();
         let links = &mut self.links;
         self.by_name.retain(|name, number| {
             let stays = wanted(name);
             if !stays {
                 links[*number] = None;
+                gone.insert(*number);
             }
             stays
         });
+        gone
     }
 
     /// What each link has done by `now_ns`.

@@ -14,13 +14,13 @@ use crate::checksum;
 use crate::counters::{Counters, PairCounters};
 use crate::fragment::fragments;
 use crate::link::LinkCounters;
-use crate::overlay::{ImposedId, Treatment};
+use crate::overlay::{ImposedId, Part, Treatment};
 use crate::packet::{self, FRAME_BYTES_MAX, OnWire, VIRTIO_HEADER_BYTES};
 use crate::policy::{Block, Path, Policy, Rule};
 use crate::prefix::Prefix;
 use crate::queue::{Queue, Travelling};
 use crate::reset;
-use crate::router::{ARRIVED, Pair, PortId, Router, Sending, Unroutable};
+use crate::router::{LastLink, Pair, PortId, Router, Sending, Unroutable};
 use crate::segment::{Segments, flip_bit};
 
 /// A frame longer than this is handed on in the buffer it was read into; a shorter one is copied, because it would
@@ -57,10 +57,13 @@ impl Network {
         self.router.route(port, behind);
     }
 
-    /// Takes a port away; packets on their way to it are lost.
-    pub fn detach(&mut self, port: PortId) {
+    /// Takes a port away; packets on their way to it are lost, and those that have not left its own network card.
+    pub fn detach(&mut self, port: PortId, now_ns: u64) {
         self.router.detach(port);
-        self.counters.port_gone_packets += self.queue.forget(port);
+        let is_lost = |sending: &Sending| {
+            sending.to == port || sending.from == port && sending.leaves_sender_ns > now_ns
+        };
+        self.counters.port_gone_packets += self.queue.forget(is_lost);
     }
 
     /// A port is at another place from here on; packets on their way to it still reach it.
@@ -79,14 +82,33 @@ impl Network {
         self.router.set_policy(policy);
     }
 
-    /// Lays rules over everything, later ones over earlier ones.
-    pub fn impose(&mut self, rules: Vec<Rule>) -> Vec<ImposedId> {
-        self.router.impose(rules)
+    /// Lays rules over everything, later ones over earlier ones. What waits before a link of a way that is blocked now goes no
+    /// further.
+    pub fn impose(&mut self, rules: Vec<Rule>, now_ns: u64) -> Vec<ImposedId> {
+        let blocks = rules.iter().any(|rule| rule.block.is_some_and(|block| block != Block::Open));
+        let ids = self.router.impose(rules);
+        if blocks {
+            let Network { router, queue, counters, .. } = self;
+            // For counts of pairs they have passed: all that chance could do to them is done.
+            counters.blocked_packets += queue.forget(|sending| {
+                sending.is_in_a_link(now_ns)
+                    && router
+                        .treatment(sending.from, sending.to)
+                        .is_some_and(|number| router.treatments[number].block != Block::Open)
+            });
+        }
+        ids
     }
 
-    /// Takes imposed rules away again.
-    pub fn lift(&mut self, ids: &[ImposedId]) {
-        self.router.lift(ids);
+    /// Takes imposed rules away again. What waits before a link that is gone with them goes on at once.
+    pub fn lift(&mut self, ids: &[ImposedId], now_ns: u64) {
+        let gone = self.router.lift(ids);
+        if gone.is_empty() {
+            return;
+        }
+        let is_gone = |last: LastLink| gone.contains(&last.number);
+        self.queue
+            .hasten(now_ns, |sending| sending.is_in_a_link(now_ns) && sending.last_link.is_some_and(is_gone));
     }
 
     /// Begins to count the packets of pairs of places, each pair from nothing.
@@ -172,9 +194,9 @@ impl Network {
             self.take_apart(departure, number, frame, wire, random);
             return None;
         }
-        let mut sending = Sending { from, to, wire, crossed: 0, delay_ns: treatment.delay_ns };
+        let mut sending = Sending::new(from, to, wire, treatment.delay_ns);
         let arrives_ns = self.onward(&mut sending, now_ns)?;
-        if arrives_ns <= now_ns && sending.crossed == ARRIVED {
+        if arrives_ns <= now_ns && sending.is_through {
             return Some(sending);
         }
         if length > COPIED_BYTES_MAX {
@@ -191,7 +213,7 @@ impl Network {
     pub fn arrived(&mut self, now_ns: u64) -> Option<Travelling> {
         loop {
             let mut travelling = self.queue.pop_arrived(now_ns)?;
-            if travelling.sending.crossed == ARRIVED {
+            if travelling.sending.is_through {
                 return Some(travelling);
             }
             // It came to its next link when it left the last one, however late we look.
@@ -213,21 +235,26 @@ impl Network {
         // Without the port it came from, nothing is known of its links any more; its delay it has with it.
         let treatment = self.router.treatment(sending.from, sending.to);
         let crossings = treatment.map_or(&[][..], |number| &self.router.treatments[number].crossings);
-        while let Some(crossing) = crossings.get(sending.crossed) {
-            sending.crossed += 1;
+        let mut next = sending.next_crossing(crossings);
+        while let Some(crossing) = crossings.get(next) {
+            next += 1;
             let Some(link) = self.router.overlay.links.get(crossing.link) else { continue };
             let Some(leaves_ns) = link.take(sending.wire, crossing.queue_limit, at_ns) else {
                 self.counters.queue_full_packets += sending.wire.packets;
                 return None;
             };
-            let is_last = sending.crossed >= crossings.len();
-            if leaves_ns > at_ns && !is_last {
+            sending.last_link = Some(LastLink { number: crossing.link, part: crossing.part, leaves_ns });
+            sending.is_freed = false;
+            if crossing.part == Part::OfSender {
+                sending.leaves_sender_ns = leaves_ns;
+            }
+            if leaves_ns > at_ns && next < crossings.len() {
                 // The next link must not see it before others that come to it sooner.
                 return Some(leaves_ns);
             }
             at_ns = leaves_ns;
         }
-        sending.crossed = ARRIVED;
+        sending.is_through = true;
         Some(at_ns.saturating_add(sending.delay_ns))
     }
 
@@ -349,7 +376,7 @@ impl Network {
             }
         };
         let Departure { from, to, now_ns } = departure;
-        let mut sending = Sending { from, to, wire, crossed: 0, delay_ns };
+        let mut sending = Sending::new(from, to, wire, delay_ns);
         match self.onward(&mut sending, now_ns) {
             Some(arrives_ns) => self.queue.push_owned(arrives_ns, sending, frame),
             None => self.queue.recycle(frame),
@@ -361,7 +388,7 @@ impl Network {
         let Some(frame) = answer else { return };
         self.counters.answer_packets += 1;
         let wire = packet::on_wire(&frame);
-        let sending = Sending { from: departure.to, to: departure.from, wire, crossed: ARRIVED, delay_ns: 0 };
+        let sending = Sending { is_through: true, ..Sending::new(departure.to, departure.from, wire, 0) };
         self.queue.push_owned(departure.now_ns, sending, frame);
     }
 }

@@ -202,6 +202,7 @@ fn links_in_a_row_each_take_their_time_and_do_not_hold_up_those_who_cross_only_o
         span,
         rate_bits_per_s: Some(rate),
         queue_limit: Some(QueueLimit::Packets(10)),
+        is_network_card: false,
     };
     let uplink = link("uplink", Span::OutOf(vec!["a".into(), "1".into()]), 8_000);
     let edge = link("edge", Span::OutOf(vec!["a".into()]), 8_000_000);
@@ -216,6 +217,68 @@ fn links_in_a_row_each_take_their_time_and_do_not_hold_up_those_who_cross_only_o
     assert_eq!(arrivals, [(other, 1_100_000), (story.one, 100_100_000)]);
     let counters = story.network.link_counters(u64::MAX);
     assert_eq!((counters["edge"].taken_packets, counters["uplink"].taken_bytes), (2, 100));
+}
+
+/// A link of 100 bytes in 100 ms.
+fn slow(name: &str, span: Span) -> SharedLink {
+    SharedLink {
+        name: name.to_owned(),
+        span,
+        rate_bits_per_s: Some(8_000),
+        queue_limit: None,
+        is_network_card: false,
+    }
+}
+
+#[test]
+fn what_a_host_has_not_sent_when_it_loses_its_power_goes_with_it_and_what_is_on_its_way_arrives() {
+    for (is_network_card, arrive) in [(true, 1), (false, 3)] {
+        let far = Rule { delay: Some(Duration::from_secs(1)), ..Rule::default() };
+        let mut story = Story::with(Rule::default());
+        // The port is a node's on a host.
+        let link = SharedLink { is_network_card, ..slow("link", Span::OutOf(vec!["a".into()])) };
+        story.network.set_policy(Policy { rules: vec![far], links: vec![link] });
+        for _ in 0..3 {
+            story.send(udp(Version::V4, 1, 2, &[0; 72]), 0);
+        }
+        story.network.detach(story.one, 150_000_000);
+        assert_eq!(story.rest().len(), arrive);
+        assert_eq!(story.network.counters.begun_packets(), 3);
+    }
+}
+
+#[test]
+fn what_waits_before_a_link_when_its_way_is_cut_goes_no_further() {
+    let mut story = Story::with(Rule::default());
+    let links =
+        vec![slow("uplink", Span::OutOf(vec!["a".into()])), slow("downlink", Span::Into(vec!["b".into()]))];
+    story.network.set_policy(Policy { rules: Vec::new(), links });
+    for _ in 0..3 {
+        story.send(udp(Version::V4, 1, 2, &[0; 72]), 0);
+    }
+    let first = story.network.arrived(200_000_000).expect("the first");
+    story.network.recycle(first.frame);
+    story.network.impose(vec![Rule { block: Some(Block::BlackHole), ..Rule::default() }], 200_000_000);
+    assert_eq!((story.rest().len(), story.network.counters.blocked_packets), (0, 2));
+}
+
+#[test]
+fn what_waits_before_a_link_that_is_lifted_goes_on_at_once_over_the_links_that_are_left() {
+    let mut story = Story::with(Rule::default());
+    let links = vec![SharedLink {
+        rate_bits_per_s: Some(8_000_000),
+        ..slow("downlink", Span::Into(vec!["b".into()]))
+    }];
+    story.network.set_policy(Policy { rules: Vec::new(), links });
+    let ids = story.network.impose(vec![Rule { rate_bits_per_s: Some(8_000), ..Rule::default() }], 0);
+    for _ in 0..4 {
+        story.send(udp(Version::V4, 1, 2, &[0; 72]), 0);
+    }
+    story.network.lift(&ids, 250_000_000);
+    let arrivals: Vec<u64> = story.rest().iter().map(|travelling| travelling.arrives_ns).collect();
+    // Two had left it before; the others come to the downlink together.
+    assert_eq!(arrivals, [100_100_000, 200_100_000, 250_100_000, 250_200_000]);
+    assert_eq!(story.network.link_counters(u64::MAX)["downlink"].taken_packets, 4);
 }
 
 #[test]

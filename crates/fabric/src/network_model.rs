@@ -76,8 +76,20 @@ struct Model {
     imposed: Vec<(ImposedId, Rule)>,
     /// By name of the link: when it is free.
     free_ns: BTreeMap<String, u64>,
-    /// By number of the packet: when it arrives, and where.
-    expected: BTreeMap<u32, (u64, PortId)>,
+    /// By number of the packet.
+    expected: BTreeMap<u32, Expected>,
+}
+
+/// A packet on its way.
+#[derive(Clone)]
+struct Expected {
+    from: PortId,
+    to: PortId,
+    bytes: u64,
+    /// The link it is in, and when it leaves that.
+    link: Option<(String, u64)>,
+    delay_ns: u64,
+    arrives_ns: u64,
 }
 
 impl Model {
@@ -107,35 +119,90 @@ impl Model {
         best.map(|(_, name, value)| (name, value))
     }
 
-    fn forget_links(&mut self) {
+    /// Where these two ports are; none where one is gone.
+    fn places(&self, from: PortId, to: PortId) -> Option<(Path, Path)> {
+        let place =
+            |wanted| self.ports.values().find(|(port, _)| *port == wanted).map(|(_, place)| place.clone());
+        Some((place(from)?, place(to)?))
+    }
+
+    /// A packet comes to the link between two places, if there is one.
+    fn cross(&mut self, places: Option<(Path, Path)>, packet: &mut Expected, now_ns: u64) {
+        let rate = places.and_then(|(from, to)| self.opinion(&from, &to, |rule| rule.rate_bits_per_s));
+        let mut at_ns = now_ns;
+        packet.link = rate.map(|(name, rate)| {
+            let free_ns = self.free_ns.entry(name.clone()).or_default();
+            at_ns = at_ns.max(*free_ns) + packet.bytes * 8_000_000_000 / rate;
+            *free_ns = at_ns;
+            (name, at_ns)
+        });
+        packet.arrives_ns = at_ns + packet.delay_ns;
+    }
+
+    /// What is in a link whose way is blocked now goes no further.
+    fn cut(&mut self, now_ns: u64) {
+        let expected = std::mem::take(&mut self.expected);
+        let is_cut = |packet: &Expected| {
+            packet.link.as_ref().is_some_and(|(_, leaves_ns)| *leaves_ns > now_ns)
+                && self.places(packet.from, packet.to).is_some_and(|(from, to)| {
+                    self.opinion(&from, &to, |rule| rule.block).is_some_and(|(_, block)| block != Block::Open)
+                })
+        };
+        self.expected = expected.into_iter().filter(|(_, packet)| !is_cut(packet)).collect();
+    }
+
+    /// What is in a link that is gone goes on at once, in its order.
+    fn free(&mut self, gone: &str, now_ns: u64) {
+        let is_freed = |packet: &Expected| {
+            packet.link.as_ref().is_some_and(|(name, leaves_ns)| *leaves_ns > now_ns && name == gone)
+        };
+        let mut freed: Vec<(u32, Expected)> = self
+            .expected
+            .iter()
+            .filter(|(_, packet)| is_freed(packet))
+            .map(|(number, packet)| (*number, packet.clone()))
+            .collect();
+        freed.sort_by_key(|(_, packet)| packet.link.as_ref().map(|(_, leaves_ns)| *leaves_ns));
+        for (number, mut packet) in freed {
+            let places = self.places(packet.from, packet.to);
+            self.cross(places, &mut packet, now_ns);
+            self.expected.insert(number, packet);
+        }
+    }
+
+    fn names_of_links(&self) -> BTreeSet<String> {
         let policy = self.policy.iter().enumerate();
         let mut names: BTreeSet<String> = policy
             .filter(|(_, rule)| rule.rate_bits_per_s.is_some())
             .map(|(number, _)| format!("rule {number}"))
             .collect();
         names.extend(self.imposed.iter().map(|(id, _)| format!("imposed {}", id.0)));
+        names
+    }
+
+    fn forget_links(&mut self) {
+        let names = self.names_of_links();
         self.free_ns.retain(|name, _| names.contains(name));
     }
 
     fn send(&mut self, number: u32, from: u8, to: u8, bytes: u64, now_ns: u64) {
-        let (Some((_, source)), Some((port, destination))) = (self.ports.get(&from), self.ports.get(&to))
+        let (Some((source, from_place)), Some((port, to_place))) =
+            (self.ports.get(&from), self.ports.get(&to))
         else {
             return;
         };
-        let port = *port;
-        let block = self.opinion(source, destination, |rule| rule.block);
+        let (source, port) = (*source, *port);
+        let places = (from_place.clone(), to_place.clone());
+        let block = self.opinion(&places.0, &places.1, |rule| rule.block);
         if from == to || block.is_some_and(|(_, block)| block != Block::Open) {
             return;
         }
         let delay =
-            self.opinion(source, destination, |rule| rule.delay).map_or(Duration::ZERO, |found| found.1);
-        let mut at_ns = now_ns;
-        if let Some((name, rate)) = self.opinion(source, destination, |rule| rule.rate_bits_per_s) {
-            let free_ns = self.free_ns.entry(name).or_default();
-            at_ns = at_ns.max(*free_ns) + bytes * 8_000_000_000 / rate;
-            *free_ns = at_ns;
-        }
-        self.expected.insert(number, (at_ns + delay.as_nanos() as u64, port));
+            self.opinion(&places.0, &places.1, |rule| rule.delay).map_or(Duration::ZERO, |found| found.1);
+        let delay_ns = delay.as_nanos() as u64;
+        let mut packet = Expected { from: source, to: port, bytes, link: None, delay_ns, arrives_ns: 0 };
+        self.cross(Some(places), &mut packet, now_ns);
+        self.expected.insert(number, packet);
     }
 }
 
@@ -165,14 +232,14 @@ impl Both {
                 let path = crate::policy::tests::path(PORT_PLACES[place]);
                 let port = network.attach(path.clone(), vec![IpAddr::from([10, 0, 0, address])]);
                 if let Some((old, _)) = model.ports.insert(address, (port, path)) {
-                    network.detach(old);
-                    model.expected.retain(|_, (arrives_ns, port)| *port != old || *arrives_ns <= *now_ns);
+                    network.detach(old, *now_ns);
+                    model.expected.retain(|_, packet| packet.to != old || packet.arrives_ns <= *now_ns);
                 }
             }
             Step::Detach { address } => {
                 if let Some((old, _)) = model.ports.remove(&address) {
-                    network.detach(old);
-                    model.expected.retain(|_, (arrives_ns, port)| *port != old || *arrives_ns <= *now_ns);
+                    network.detach(old, *now_ns);
+                    model.expected.retain(|_, packet| packet.to != old || packet.arrives_ns <= *now_ns);
                 }
             }
             Step::Policy(rules) => {
@@ -181,13 +248,20 @@ impl Both {
                 model.forget_links();
             }
             Step::Impose(rule) => {
-                let id = network.impose(vec![(*rule).clone()])[0];
+                let id = network.impose(vec![(*rule).clone()], *now_ns)[0];
+                let blocks = rule.block.is_some_and(|block| block != Block::Open);
                 model.imposed.push((id, *rule));
+                if blocks {
+                    model.cut(*now_ns);
+                }
             }
             Step::LiftOldest => {
                 if !model.imposed.is_empty() {
-                    network.lift(&[model.imposed.remove(0).0]);
+                    let id = model.imposed.remove(0).0;
+                    network.lift(&[id], *now_ns);
+                    model.free(&format!("imposed {}", id.0), *now_ns);
                     model.forget_links();
+                    self.advance(self.now_ns);
                 }
             }
             Step::Wait { ns } => self.advance(self.now_ns + ns),
@@ -236,7 +310,8 @@ proptest! {
             both.step(number as u32, step);
         }
         both.advance(u64::MAX);
-        prop_assert_eq!(&both.found, &both.model.expected);
+        let expected = both.model.expected.iter().map(|(number, packet)| (*number, (packet.arrives_ns, packet.to)));
+        prop_assert_eq!(&both.found, &expected.collect::<BTreeMap<_, _>>());
         prop_assert_eq!(both.network.counters.begun_packets(), both.network.counters.ended_packets());
     }
 
@@ -250,7 +325,7 @@ proptest! {
         let ports: Vec<PortId> = (1..3u8)
             .map(|last| both.network.attach(vec!["a".into()], vec![IpAddr::from([10, 0, 0, last]), v6(last.into())]))
             .collect();
-        let edge = SharedLink { name: "edge".into(), span: Span::Between { from: vec![], to: vec![] }, rate_bits_per_s: Some(1_000_000_000), queue_limit: None };
+        let edge = SharedLink { name: "edge".into(), span: Span::Between { from: vec![], to: vec![] }, rate_bits_per_s: Some(1_000_000_000), queue_limit: None, is_network_card: false };
         both.network.set_policy(Policy { rules, links: vec![edge] });
         for (over_udp, is_v6, payload_bytes, segment_bytes, wait_ns) in frames {
             let version = if is_v6 { Version::V6 } else { Version::V4 };

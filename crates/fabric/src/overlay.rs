@@ -7,17 +7,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::chance::{Jitter, Probability};
 use crate::link::Links;
-use crate::policy::{Block, Path, Policy, QueueLimit, Rule, Span};
+use crate::policy::{Block, Path, Policy, QueueLimit, Rule, SharedLink, Span};
 
 /// The number of an imposed rule; later ones have greater numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImposedId(pub u64);
+
+/// Where on a packet's way a link lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The network card of the host that it leaves.
+    OfSender,
+    /// Around a place above that one, or between two.
+    Above,
+    /// The pair's own.
+    Own,
+    /// Around a place that it comes to.
+    OfReceiver,
+}
 
 /// One link on a packet's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Crossing {
     /// Its number among the links.
     pub link: usize,
+    pub part: Part,
     /// How much waits before it.
     pub queue_limit: Option<QueueLimit>,
 }
@@ -111,8 +125,8 @@ impl Overlay {
         ids
     }
 
-    /// Takes imposed rules away again.
-    pub fn lift(&mut self, ids: &[ImposedId]) {
+    /// Takes imposed rules away again. The numbers of the links that are gone with them.
+    pub fn lift(&mut self, ids: &[ImposedId]) -> BTreeSet<usize> {
         for id in ids {
             let Some(rule) = self.imposed.remove(id) else { continue };
             if let Some(from_there) = self.imposed_by_from.get_mut(&rule.from) {
@@ -122,7 +136,7 @@ impl Overlay {
                 }
             }
         }
-        self.name_links();
+        self.name_links()
     }
 
     /// Begins to count the packets of pairs of places: the number of each count.
@@ -152,7 +166,8 @@ impl Overlay {
         let imposed_link = imposed.iter().find_map(|(id, _)| self.imposed_links.get(id));
         let own_link =
             imposed_link.or_else(|| covering.iter().find_map(|number| self.rule_links.get(number))).copied();
-        let crossings = self.crossings(from, to, own_link.map(|link| Crossing { link, queue_limit }));
+        let crossings =
+            self.crossings(from, to, own_link.map(|link| Crossing { link, part: Part::Own, queue_limit }));
         let links: Vec<_> = crossings
             .iter()
             .filter_map(|crossing| Some((self.links.look_at(crossing.link)?, crossing.queue_limit)))
@@ -198,17 +213,24 @@ impl Overlay {
     /// The links a packet crosses: uplinks and what is between, the pair's own, downlinks.
     fn crossings(&self, from: &[String], to: &[String], own: Option<Crossing>) -> Vec<Crossing> {
         let shared = self.policy.crossed(from, to);
-        let is_downlink = |number: &usize| matches!(self.policy.links[*number].span, Span::Into(_));
-        let (down, up): (Vec<usize>, Vec<usize>) = shared.into_iter().partition(is_downlink);
+        let part = |number: usize| match &self.policy.links[number] {
+            SharedLink { span: Span::Into(_), .. } => Part::OfReceiver,
+            SharedLink { span: Span::OutOf(_), is_network_card: true, .. } => Part::OfSender,
+            SharedLink { span: Span::OutOf(_) | Span::Between { .. }, .. } => Part::Above,
+        };
         let crossing = |number: usize| Crossing {
             link: self.shared_links[number],
+            part: part(number),
             queue_limit: self.policy.links[number].queue_limit,
         };
-        up.into_iter().map(crossing).chain(own).chain(down.into_iter().map(crossing)).collect()
+        let shared = shared.into_iter().map(crossing);
+        let (down, up): (Vec<Crossing>, Vec<Crossing>) =
+            shared.partition(|crossing| crossing.part == Part::OfReceiver);
+        up.into_iter().chain(own).chain(down).collect()
     }
 
-    /// Gives every link its name and number, and drops those nobody names any more.
-    fn name_links(&mut self) {
+    /// Gives every link its name and number, and drops those nobody names any more, whose numbers it returns.
+    fn name_links(&mut self) -> BTreeSet<usize> {
         let mut names = Names::default();
         let links = &mut self.links;
         self.shared_links = self
@@ -231,7 +253,7 @@ impl Overlay {
                 self.imposed_links.insert(*id, links.put(&name, Some(rate)));
             }
         }
-        links.keep_only(|name| names.taken.contains(name));
+        links.keep_only(|name| names.taken.contains(name))
     }
 }
 
@@ -351,6 +373,7 @@ mod tests {
             span: Span::OutOf(path("dc1")),
             rate_bits_per_s: Some(8),
             queue_limit: None,
+            is_network_card: false,
         };
         overlay.set_policy(Policy { rules: vec![rated(Some("edge")), rated(None)], links: vec![edge] });
         let fault = impose(&mut overlay, rated(None));

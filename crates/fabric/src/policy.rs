@@ -128,6 +128,8 @@ pub struct SharedLink {
     pub rate_bits_per_s: Option<u64>,
     /// How much waits before it.
     pub queue_limit: Option<QueueLimit>,
+    /// Whether it is the network card of a host, which loses its power with it: what waits in it is lost then.
+    pub is_network_card: bool,
 }
 
 /// The whole network on paper.
@@ -224,7 +226,13 @@ pub(crate) mod tests {
             Span::OutOf(path("a")),
             Span::OutOf(path("a/h1")),
         ];
-        let link = |span| SharedLink { name: String::new(), span, rate_bits_per_s: None, queue_limit: None };
+        let link = |span| SharedLink {
+            name: String::new(),
+            span,
+            rate_bits_per_s: None,
+            queue_limit: None,
+            is_network_card: false,
+        };
         let policy = Policy { rules: Vec::new(), links: spans.into_iter().map(link).collect() };
         assert_eq!(policy.crossed(&path("a/h1"), &path("b/h2")), [4, 3, 2, 0, 1]);
         assert_eq!(policy.crossed(&path("a/h1"), &path("a/h2")), [4]);

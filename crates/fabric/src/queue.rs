@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::packet::FRAME_BYTES_MAX;
-use crate::router::{PortId, Sending};
+use crate::router::{LastLink, Sending};
 
 /// A packet on its way.
 #[derive(Debug, PartialEq, Eq)]
@@ -118,12 +118,12 @@ impl Queue {
         }
     }
 
-    /// Forgets every packet on its way to `port`, whose destination is gone. How many they were on the wire.
-    pub fn forget(&mut self, port: PortId) -> u64 {
+    /// Forgets every packet that is lost. How many they were on the wire.
+    pub fn forget(&mut self, mut is_lost: impl FnMut(&Sending) -> bool) -> u64 {
         let mut packets = 0;
         let Queue { heap, slots, free_slots, .. } = self;
         heap.retain(|Reverse(key)| {
-            let Some((sending, _)) = slots[key.slot].take_if(|(sending, _)| sending.to == port) else {
+            let Some((sending, _)) = slots[key.slot].take_if(|(sending, _)| is_lost(sending)) else {
                 return true;
             };
             packets += sending.wire.packets;
@@ -132,6 +132,20 @@ impl Queue {
         });
         packets
     }
+
+    /// Lets packets go on at `now_ns` from where they are: the link that they were in is there no more. Their order stays.
+    pub fn hasten(&mut self, now_ns: u64, is_freed: impl Fn(&Sending) -> bool) {
+        let mut keys = std::mem::take(&mut self.heap).into_vec();
+        for Reverse(key) in &mut keys {
+            let Some((sending, _)) = &mut self.slots[key.slot] else { continue };
+            if is_freed(sending) {
+                (sending.is_through, sending.is_freed) = (false, true);
+                sending.last_link = sending.last_link.map(|last| LastLink { leaves_ns: now_ns, ..last });
+                key.arrives_ns = now_ns;
+            }
+        }
+        self.heap = keys.into();
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::router::PortId;
     use crate::router::tests::sending_to;
 
     #[test]
@@ -150,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn packets_to_a_port_that_is_gone_are_forgotten() {
+    fn packets_that_are_lost_are_forgotten() {
         let mut queue = Queue::default();
         queue.push(1, sending_to(1), b"x");
         queue.push(2, sending_to(2), b"y");
-        assert_eq!(queue.forget(PortId(1)), 1);
+        assert_eq!(queue.forget(|sending| sending.to == PortId(1)), 1);
         assert_eq!(queue.len(), 1);
         assert_eq!(queue.pop_arrived(9).map(|travelling| travelling.sending.to), Some(PortId(2)));
         assert!(queue.is_empty());

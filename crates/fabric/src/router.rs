@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::overlay::{ImposedId, Overlay, Treatment};
+use crate::overlay::{Crossing, ImposedId, Overlay, Part, Treatment};
 use crate::packet::{self, OnWire};
 use crate::policy::{Path, Policy, Rule};
 use crate::prefix::Prefix;
@@ -32,14 +32,65 @@ pub struct Sending {
     pub to: PortId,
     /// What it is on the wire.
     pub wire: OnWire,
-    /// How many links of its way it has crossed; [`ARRIVED`] when nothing is left of its way.
-    pub(crate) crossed: usize,
+    /// The link that it crosses, or has crossed last.
+    pub(crate) last_link: Option<LastLink>,
+    /// When it leaves the network card of the host that it came from; 0 where that is no link.
+    pub(crate) leaves_sender_ns: u64,
+    /// Whether no link is left on its way.
+    pub(crate) is_through: bool,
+    /// Whether the link that it was in is there no more.
+    pub(crate) is_freed: bool,
     /// How long it still takes behind the last link.
     pub(crate) delay_ns: u64,
 }
 
-/// In [`Sending::crossed`]: its way is over.
-pub(crate) const ARRIVED: usize = usize::MAX;
+/// A link that a packet is in, or was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastLink {
+    /// Its number among the links.
+    pub(crate) number: usize,
+    pub(crate) part: Part,
+    /// When its last bit has left.
+    pub(crate) leaves_ns: u64,
+}
+
+impl Sending {
+    /// At the beginning of its way.
+    pub(crate) fn new(from: PortId, to: PortId, wire: OnWire, delay_ns: u64) -> Sending {
+        Sending {
+            from,
+            to,
+            wire,
+            last_link: None,
+            leaves_sender_ns: 0,
+            is_through: false,
+            is_freed: false,
+            delay_ns,
+        }
+    }
+
+    /// Whether it waits before a link, or is on it.
+    pub(crate) fn is_in_a_link(&self, now_ns: u64) -> bool {
+        self.last_link.is_some_and(|last| last.leaves_ns > now_ns)
+    }
+
+    /// The next link of its way, by its place among them. Where the last one is on the way no more, because a rule has changed, it
+    /// goes on behind where that was.
+    pub(crate) fn next_crossing(&self, crossings: &[Crossing]) -> usize {
+        let Some(last) = self.last_link else { return 0 };
+        let behind = |at: usize| at + 1;
+        let found = crossings.iter().position(|crossing| crossing.link == last.number).map(behind);
+        let goes_on = match last.part {
+            Part::OfSender | Part::Above => Some(Part::Own),
+            // Where it was freed from the pair's link it comes to the one that the pair has now.
+            Part::Own if self.is_freed => Some(Part::Own),
+            Part::Own => Some(Part::OfReceiver),
+            Part::OfReceiver => None,
+        };
+        let next = || goes_on.and_then(|part| crossings.iter().position(|crossing| crossing.part >= part));
+        found.or_else(next).unwrap_or(crossings.len())
+    }
+}
 
 /// Why a frame has no destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,10 +196,11 @@ impl Router {
         self.forget_treatments();
     }
 
-    /// Takes imposed rules away again.
-    pub fn lift(&mut self, ids: &[ImposedId]) {
-        self.overlay.lift(ids);
+    /// Takes imposed rules away again. The numbers of the links that are gone with them.
+    pub fn lift(&mut self, ids: &[ImposedId]) -> BTreeSet<usize> {
+        let gone = self.overlay.lift(ids);
         self.forget_treatments();
+        gone
     }
 
     /// The port to which a frame read from `from` goes.
@@ -257,7 +309,7 @@ pub(crate) mod tests {
 
     pub(crate) fn sending_to(port: u32) -> Sending {
         let wire = OnWire { packets: 1, bytes: 1, packet_bytes_max: 1 };
-        Sending { from: PortId(0), to: PortId(port), wire, crossed: 0, delay_ns: 0 }
+        Sending::new(PortId(0), PortId(port), wire, 0)
     }
 
     fn address(last: u8) -> IpAddr {

@@ -101,7 +101,7 @@ impl World {
         let from = network.attach(place("a"), vec![IpAddr::from([10, 0, 0, 1])]);
         let to = network.attach(place("b"), vec![IpAddr::from([10, 0, 0, 2])]);
         network.set_policy(policy);
-        let _ = network.impose(imposed.to_vec());
+        let _ = network.impose(imposed.to_vec(), 0);
         let random = ChaCha8Rng::seed_from_u64(seed);
         let (others, others_next_ns, others_arrived) = (None, 0, Vec::new());
         World { network, random, from, to, now_ns: 0, busy, others, others_next_ns, others_arrived }

@@ -33,6 +33,7 @@ pub fn policy(site: &scenario::Site, rates: LinkRates) -> Policy {
         span: Span::Between { from: link.from.path.clone(), to: link.to.path.clone() },
         rate_bits_per_s: None,
         queue_limit: None,
+        is_network_card: false,
     });
     let edges = site.edges.iter().flat_map(|edge| {
         let way = |way: &str, span| SharedLink {
@@ -40,6 +41,7 @@ pub fn policy(site: &scenario::Site, rates: LinkRates) -> Policy {
             span,
             rate_bits_per_s: with_rates.then_some(edge.rate_bits_per_s),
             queue_limit: edge.queue.map(queue_limit),
+            is_network_card: site.hosts.iter().any(|host| host.path() == edge.around.path),
         };
         [way("out", Span::OutOf(edge.around.path.clone())), way("in", Span::Into(edge.around.path.clone()))]
     });

@@ -90,8 +90,8 @@ pub(super) fn one(data: &[u8]) {
     while !bytes.is_empty() {
         match bytes.byte() % 8 {
             0 => network.set_policy(Policy { rules: vec![rule(&mut bytes)], links: Vec::new() }),
-            1 => imposed.extend(network.impose(vec![rule(&mut bytes)])),
-            2 => network.lift(&std::mem::take(&mut imposed)),
+            1 => imposed.extend(network.impose(vec![rule(&mut bytes)], now_ns)),
+            2 => network.lift(&std::mem::take(&mut imposed), now_ns),
             3 => now_ns = now_ns.saturating_add(bytes.number()),
             4 => {
                 while let Some(arrived) = network.arrived(now_ns) {

@@ -176,6 +176,7 @@ fn a_link_says_what_it_has_carried() {
         span: Span::OutOf(vec!["a".into()]),
         rate_bits_per_s: Some(1_000_000_000),
         queue_limit: None,
+        is_network_card: false,
     };
     fabric.set_policy(Policy { rules: vec![], links: vec![edge] }).expect("set");
     send(&one, &two, &[0; 972]);

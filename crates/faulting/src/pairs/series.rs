@@ -13,6 +13,7 @@ fn edges(out: Option<u64>, into: Option<u64>) -> fabric::Policy {
         span,
         rate_bits_per_s: Some(mbit * MBIT),
         queue_limit: Some(QueueLimit::Packets(60)),
+        is_network_card: false,
     };
     let out = out.map(|mbit| edge(Span::OutOf(place("a")), mbit));
     let into = into.map(|mbit| edge(Span::Into(place("b")), mbit));

@@ -125,6 +125,7 @@ pub fn a_streams_packets_are_lost_as_asked(test_lab: &TestLab) {
         span: fabric::Span::OutOf(vec!["h1".to_owned()]),
         rate_bits_per_s: None,
         queue_limit: None,
+        is_network_card: false,
     };
     let rule = outward(Rule { loss: Probability::new(loss), ..Rule::default() });
     let policy = fabric::Policy { rules: vec![rule], links: vec![edge] };
