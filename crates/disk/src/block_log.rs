@@ -78,6 +78,19 @@ impl BlockLog {
         self.syncs
     }
 
+    /// The same for one that stands for the one before it too, which has this number: what that covers, this covers.
+    pub(crate) fn begin_sync_in_place_of(&mut self, before: Option<u64>, size: u64) -> u64 {
+        let number = self.begin_sync(size);
+        if let [.., earlier, last] = &mut self.generations[..]
+            && earlier.sealed.is_some_and(|(sync, _)| Some(sync) == before)
+        {
+            // Older content replaces newer.
+            last.blocks.extend(std::mem::take(&mut earlier.blocks));
+            self.generations.remove(self.generations.len() - 2);
+        }
+        number
+    }
+
     /// The sync with this number has succeeded: what was written before it began is durable. One that fails is never
     /// reported here, and what it would have covered stays in doubt. Without effect after a power-off in between.
     pub(crate) fn end_sync(&mut self, number: u64) {
@@ -192,6 +205,28 @@ mod tests {
         log.keep(1, block(3, 4096));
         let back = log.take_back();
         assert_eq!((back.size, back.blocks), (4096, Blocks::from([(0, block(1, 4096))])));
+    }
+
+    #[test]
+    fn a_sync_in_place_of_another_covers_what_that_covered_and_takes_no_more_memory() {
+        let mut log = durable(4096);
+        log.keep(0, block(1, 4096));
+        let first = log.begin_sync_in_place_of(None, 4096);
+        log.keep(0, block(2, 4096));
+        let second = log.begin_sync_in_place_of(Some(first), 4096);
+        assert_eq!(log.kept(), 1);
+        log.keep(0, block(3, 4096));
+        let unsynced = log.kept();
+        log.end_sync(second);
+        assert_eq!((unsynced, log.kept()), (2, 1));
+        let back = log.take_back();
+        assert_eq!((back.size, back.blocks), (4096, Blocks::from([(0, block(3, 4096))])));
+        let mut log = durable(4096);
+        log.keep(0, block(1, 4096));
+        let first = log.begin_sync_in_place_of(None, 4096);
+        log.keep(0, block(2, 4096));
+        log.begin_sync_in_place_of(Some(first), 4096);
+        assert_eq!(log.take_back().blocks, Blocks::from([(0, block(1, 4096))]));
     }
 
     #[test]

@@ -78,13 +78,24 @@ impl<S: Store> Volume<S> {
         }
     }
 
-    /// The same for what makes a file `end` bytes long, if it is not that long already.
-    fn admit_up_to(&self, number: u64, end: u64) -> Result<(), Refusal> {
+    /// The same for what is written between `from` and `to`: it takes room where the file ends before, or has a hole there, unless
+    /// the room was set aside.
+    fn admit_between(&self, number: u64, from: u64, to: u64) -> Result<(), Refusal> {
         if self.store.is_sound() {
             return Ok(());
         }
-        let grows = file(&self.lock(), number)?.size < end;
-        self.admit(if grows { Access::Grow } else { Access::Change })
+        let takes_room = {
+            let state = self.lock();
+            let FileBody { size, room, .. } = file(&state, number)?;
+            let is_set_aside = room.0 <= from && to <= room.1;
+            // A store that cannot tell has data everywhere.
+            let has_hole = || {
+                let object = self.object(&state, number)?;
+                Ok::<_, Refusal>(object.seek(from, Seek::Hole).is_ok_and(|hole| hole < to))
+            };
+            !is_set_aside && (*size < to || has_hole()?)
+        };
+        self.admit(if takes_room { Access::Grow } else { Access::Change })
     }
 
     /// Writes `content` at `offset`. With `through`, it is durable when this returns, as far as the scope goes.
@@ -102,7 +113,7 @@ impl<S: Store> Volume<S> {
         now: SystemTime,
     ) -> Result<(), Refusal> {
         let end = offset.checked_add(content.len() as u64).ok_or(Refusal::EFBIG)?;
-        self.admit_up_to(number, end)?;
+        self.admit_between(number, offset, end)?;
         let mut state = self.lock();
         file(&state, number)?;
         let object = self.object(&state, number)?;
@@ -242,10 +253,14 @@ impl<S: Store> Volume<S> {
             object.set_size(size).map_err(|error| refusal(&error))?;
             file_mut(state, number)?.size = size;
             self.content_is_durable(state, number)?;
+            self.note_kept_more(state);
         } else {
             self.keep(state, number, &object, size, old)?;
             object.set_size(size).map_err(|error| refusal(&error))?;
             file_mut(state, number)?.size = size;
+        }
+        if size < old {
+            file_mut(state, number)?.room = (0, 0);
         }
         let attributes = &mut state.tree.get_mut(number)?.attributes;
         attributes.modified = now;
@@ -291,9 +306,11 @@ impl<S: Store> Volume<S> {
         {
             file.size = file.size.max(end);
         }
+        set_room_aside(file_mut(&mut state, number)?, (offset, end), gives_back);
         if !is_kept {
             // As when a file is cut by more than is remembered.
             self.content_is_durable(&mut state, number)?;
+            self.note_kept_more(&state);
         }
         self.hold_to_limits(&mut state)
     }
@@ -318,31 +335,10 @@ impl<S: Store> Volume<S> {
     /// What the store says; then nothing has become durable.
     pub fn sync(&self, number: u64, scope: Scope) -> Result<(), Refusal> {
         if !self.store.is_sound() && self.store.admit(Access::Sync)? == Admitted::InAppearance {
-            let mut state = self.lock();
-            state.tree.get(number)?;
-            let owed = state.owed.entry(number).or_insert(scope);
-            *owed = (*owed).max(scope);
-            return Ok(());
+            return self.owe(number, scope);
         }
         self.pay_owed()?;
         self.sync_truly(number, scope)
-    }
-
-    /// Does the syncs that were answered and not done. One that is refused is owed on.
-    fn pay_owed(&self) -> Result<(), Refusal> {
-        let owed = std::mem::take(&mut self.lock().owed);
-        let mut all_paid = Ok(());
-        for (number, scope) in owed {
-            // It may be gone by now, and then there is nothing to keep.
-            let Err(refusal) = self.sync_truly(number, scope) else { continue };
-            if refusal != Refusal::ESTALE {
-                let mut state = self.lock();
-                let owed = state.owed.entry(number).or_insert(scope);
-                *owed = (*owed).max(scope);
-                all_paid = all_paid.and(Err(refusal));
-            }
-        }
-        all_paid
     }
 
     /// Whether the sync that the kernel asks for after such a write has been done with it.
@@ -401,7 +397,7 @@ impl<S: Store> Volume<S> {
         file.is_synced_with_write = file.log.is_clean(file.size);
     }
 
-    fn end_sync(&self, state: &mut State<S::Object>, number: u64, sync: u64) {
+    pub(crate) fn end_sync(&self, state: &mut State<S::Object>, number: u64, sync: u64) {
         let Ok(file) = file_mut(state, number) else { return };
         let before = file.log.kept();
         file.log.end_sync(sync);
@@ -430,6 +426,7 @@ impl<S: Store> Volume<S> {
     /// store is not asked to sync.
     pub fn take_all_as_durable(&self) {
         let mut state = self.lock();
+        state.owed.clear();
         for number in state.dirty.values().copied().collect::<Vec<u64>>() {
             // Every one of these is a file that is there.
             let _ = self.content_is_durable(&mut state, number);
@@ -445,10 +442,21 @@ impl<S: Store> Volume<S> {
     }
 }
 
+/// Remembers the room that was set aside last, with what touches it; none where some was given back.
+fn set_room_aside(file: &mut FileBody, (from, to): (u64, u64), gives_back: bool) {
+    let (known_from, known_to) = file.room;
+    let touches = from <= known_to && known_from <= to;
+    file.room = match (gives_back, touches) {
+        (true, _) => (0, 0),
+        (false, true) => (from.min(known_from), to.max(known_to)),
+        (false, false) => (from, to),
+    };
+}
+
 /// Whether a file has another size than what is durable of it. The sync of its data then needs its inode, and with it the names
 /// that were given to it before: ext4 commits the transaction of the inode's size, and all before it; XFS forces the log up to
 /// the inode.
-fn has_another_size<O>(state: &State<O>, number: u64) -> bool {
+pub(crate) fn has_another_size<O>(state: &State<O>, number: u64) -> bool {
     file(state, number).is_ok_and(|file| file.log.durable_size() != file.size)
 }
 

@@ -54,6 +54,7 @@ impl<S: Store> Volume<S> {
             let size = file.size;
             let mut back = file.log.take_back();
             file.size = back.size;
+            file.room = (file.room.0.min(back.size), file.room.1.min(back.size));
             if let (Some(coin), Some((_, from, to))) =
                 (coin.as_deref_mut(), last_write.filter(|(written, ..)| *written == number))
             {

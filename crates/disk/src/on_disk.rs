@@ -35,6 +35,7 @@ struct Counters {
     held_up: AtomicU64,
     corrupted: AtomicU64,
     flushes_lost: AtomicU64,
+    kept_more: AtomicU64,
     asked: AtomicU64,
 }
 
@@ -49,6 +50,9 @@ pub struct DefectEffects {
     pub corrupted: u64,
     /// Syncs answered as done without effect.
     pub flushes_lost: u64,
+    /// How often something became durable although its sync may not have been done: more was not durable than a volume remembers, or
+    /// a copy caught up.
+    pub kept_more: u64,
 }
 
 impl DefectEffects {
@@ -61,6 +65,7 @@ impl DefectEffects {
             held_up: self.held_up.saturating_sub(earlier.held_up),
             corrupted: self.corrupted.saturating_sub(earlier.corrupted),
             flushes_lost: self.flushes_lost.saturating_sub(earlier.flushes_lost),
+            kept_more: self.kept_more.saturating_sub(earlier.kept_more),
         }
     }
 }
@@ -118,6 +123,7 @@ impl<S> OnDisk<S> {
             held_up: read(&self.met.held_up),
             corrupted: read(&self.met.corrupted),
             flushes_lost: read(&self.met.flushes_lost),
+            kept_more: read(&self.met.kept_more),
         }
     }
 }
@@ -188,6 +194,11 @@ impl<S: Store> Store for OnDisk<S> {
             }
             Admitted::Truly => self.store.admit(access),
         }
+    }
+
+    fn note_kept_more(&self) {
+        count(&self.met.kept_more, u64::from(!self.meets_none()));
+        self.store.note_kept_more();
     }
 
     fn take_sync_time(&self, bytes: u64) -> Result<(), Refusal> {
@@ -358,6 +369,26 @@ mod tests {
         volume.sync(ROOT, Scope::All).expect("synced");
         volume.power_off(None).expect("power-off");
         assert_eq!(content(&volume, file), [2, 2]);
+    }
+
+    #[test]
+    fn a_full_disk_refuses_what_fills_a_hole_and_takes_what_has_room() {
+        const MIB: u64 = 1 << 20;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (volume, file) = on_modelled(folder.path(), Duration::ZERO);
+        let stretch = crate::Change { size: Some(4 * MIB), ..crate::Change::default() };
+        volume.change(file, &stretch, NOW).expect("stretched");
+        volume.write(file, 2 * MIB, &[1; 4096], None, false, NOW).expect("written");
+        volume.allocate(file, libc::FALLOC_FL_KEEP_SIZE, 4 * MIB, MIB, NOW).expect("set aside");
+        let _full = volume.store().disk().impose(Defect::Full);
+        let write = |offset: u64| volume.write(file, offset, &[2; 4096], None, false, NOW);
+        assert_eq!(write(MIB), Err(Refusal::ENOSPC), "a hole");
+        assert_eq!(write(2 * MIB), Ok(()), "data");
+        assert_eq!(write(4 * MIB), Ok(()), "behind the end, and set aside");
+        assert_eq!(write(5 * MIB), Err(Refusal::ENOSPC), "behind what was set aside");
+        let shrink = crate::Change { size: Some(MIB), ..crate::Change::default() };
+        volume.change(file, &shrink, NOW).expect("cut");
+        assert_eq!(write(4 * MIB), Err(Refusal::ENOSPC), "given back by the cut");
     }
 
     #[test]

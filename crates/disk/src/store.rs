@@ -88,6 +88,9 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Something became durable that no sync covers that was done.
+    fn note_kept_more(&self) {}
+
     /// What was read is on its way to whoever asked: the last chance for it to get wrong.
     ///
     /// # Errors

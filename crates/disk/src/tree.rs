@@ -58,6 +58,8 @@ pub(crate) struct FileBody {
     pub(crate) is_synced_with_write: bool,
     /// Its place among the changed files, oldest first; none when all of it is durable.
     pub(crate) dirty_since: Option<u64>,
+    /// From where to where fallocate(2) has set room aside.
+    pub(crate) room: (u64, u64),
 }
 
 impl FileBody {
@@ -70,11 +72,19 @@ impl FileBody {
     }
 }
 
-/// Mode, owner and extended attributes as they were last durable.
+/// Mode, owner and extended attributes as they were at a moment: that of the last sync, mostly.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
     attributes: Attributes,
     extended: BTreeMap<OsString, Vec<u8>>,
+}
+
+impl Kept {
+    /// Whether nothing but time stamps is different.
+    pub(crate) fn is_like(&self, other: &Kept) -> bool {
+        let told = |of: &Attributes| (of.mode, of.user, of.group);
+        told(&self.attributes) == told(&other.attributes) && self.extended == other.extended
+    }
 }
 
 /// One object.
@@ -103,8 +113,13 @@ impl Inode {
     /// Keeps mode, owner and extended attributes, before they change.
     pub(crate) fn keep(&mut self) {
         if self.kept.is_none() {
-            self.kept = Some(Kept { attributes: self.attributes, extended: self.extended.clone() });
+            self.kept = Some(self.present());
         }
+    }
+
+    /// Mode, owner and extended attributes as they are.
+    pub(crate) fn present(&self) -> Kept {
+        Kept { attributes: self.attributes, extended: self.extended.clone() }
     }
 
     /// What a write by somebody without privilege does to a program that runs as its owner (write(2)).

@@ -14,6 +14,7 @@ use crate::Refusal;
 use crate::attributes::{Attributes, Change, Kind, MODE_BITS, SET_GROUP, Status};
 use crate::block_log::BLOCK_BYTES;
 use crate::medium::Access;
+use crate::owed::Owed;
 use crate::store::{Object, OpenObjects, Space, Store};
 use crate::tree::{Body, FileBody, ROOT, RenameKind, Tree};
 use crate::undo::Undo;
@@ -96,8 +97,10 @@ pub(crate) struct State<O> {
     pub(crate) keeps_nameless: bool,
     /// Files of which the copy has brought something that is not on the medium yet.
     pub(crate) copied: BTreeSet<u64>,
-    /// Objects whose sync was answered and not done, with its scope.
-    pub(crate) owed: BTreeMap<u64, Scope>,
+    /// What syncs cover that were answered and not done, by object.
+    pub(crate) owed: BTreeMap<u64, Owed>,
+    /// How often the oldest became durable because more was not than is remembered.
+    written_back: u64,
     /// What was kept since the snapshot, where one was taken.
     pub(crate) undo: Option<Undo>,
 }
@@ -132,6 +135,7 @@ impl<S: Store> Volume<S> {
             keeps_nameless: false,
             copied: BTreeSet::new(),
             owed: BTreeMap::new(),
+            written_back: 0,
             undo,
         };
         Volume { store, limits, state: Mutex::new(state) }
@@ -452,6 +456,7 @@ impl<S: Store> Volume<S> {
                 state.dirty.remove(&since);
             }
             state.open.let_go(number);
+            state.owed.remove(&number);
             if !state.is_in_snapshot(number) {
                 // Content that stays behind takes room and does no other harm; it goes with the volume.
                 let _ = self.store.remove(number);
@@ -475,13 +480,30 @@ impl<S: Store> Volume<S> {
             && let Some(oldest) = state.tree.oldest()
         {
             self.names_are_durable(state, BTreeSet::from([oldest]));
+            state.written_back += 1;
+            self.note_kept_more(state);
         }
         while state.blocks_kept > self.limits.blocks_max
             && let Some(oldest) = state.dirty.values().next().copied()
         {
             self.content_is_durable(state, oldest)?;
+            state.written_back += 1;
+            self.note_kept_more(state);
         }
         Ok(())
+    }
+
+    /// Something became durable without a sync. Where syncs are owed it may be more than a disk keeps that loses flushes.
+    pub(crate) fn note_kept_more(&self, state: &State<S::Object>) {
+        if !state.owed.is_empty() {
+            self.store.note_kept_more();
+        }
+    }
+
+    /// How often the oldest that was not durable became so without a sync, because more was not than is remembered.
+    #[must_use]
+    pub fn written_back(&self) -> u64 {
+        self.lock().written_back
     }
 }
 

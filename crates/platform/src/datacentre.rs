@@ -38,7 +38,7 @@ pub use self::volumes::VolumeContent;
 use crate::fabric_rules::policy_for_fabric;
 use crate::folders::{FolderError, Folders};
 use crate::kernel_path::{KernelPath, KernelPathShown, WayPast};
-use crate::vm::{CpuShare, Network, Shares, Vm, VmError};
+use crate::vm::{CpuShare, Network, PowerCut, Shares, Vm, VmError};
 
 /// What can go wrong while the datacentre is built or changed.
 #[derive(Debug, thiserror::Error)]
@@ -451,7 +451,12 @@ impl Datacentre {
             note(self.components_on(*host, MirroredDisk::host_is_off));
         }
         for vm in &died {
-            note(self.vms[*vm].power_off().map_err(DatacentreError::from));
+            let drive = self.vms[*vm].volume().mirrored().and_then(MirroredDisk::serving_host);
+            let cut = match drive.is_some_and(|host| !hosts.contains(&host)) {
+                true => PowerCut::OfNode,
+                false => PowerCut::OfHost,
+            };
+            note(self.vms[*vm].power_off(cut).map_err(DatacentreError::from));
         }
         for host in hosts {
             note(self.components_on(*host, MirroredDisk::host_is_off));
@@ -466,7 +471,7 @@ impl Datacentre {
     pub fn power_off_vm(&self, vm: NodeId) -> Result<(), DatacentreError> {
         let cut_off = self.vms[vm].cut_off();
         // Whatever the network says: a node that is not trusted must not run on and write to its disk.
-        let powered_off = self.vms[vm].power_off();
+        let powered_off = self.vms[vm].power_off(PowerCut::OfNode);
         cut_off?;
         Ok(powered_off?)
     }

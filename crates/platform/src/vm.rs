@@ -9,6 +9,7 @@ mod joining;
 mod logs;
 mod marks;
 mod moving;
+mod power_cut;
 mod processes;
 mod shares;
 mod way_in;
@@ -42,6 +43,7 @@ pub use self::holds::Holder;
 use self::holds::VmLimits;
 pub use self::joining::Network;
 pub use self::moving::Standstill;
+pub use self::power_cut::PowerCut;
 pub use self::shares::{CpuShare, Shares};
 pub use self::whereabouts::{Arrival, Whereabouts};
 pub use self::whole::Whole;
@@ -217,7 +219,7 @@ impl Vm {
         drop(state);
         if told.is_err() {
             // Whoever is told that it did not boot tries elsewhere, and its volume would be open twice. Why is what is told.
-            let _ = self.power_off();
+            let _ = self.power_off(PowerCut::OfNode);
         }
         told
     }
@@ -230,16 +232,7 @@ impl Vm {
         }
         node.power_off();
         // Why the boot failed is what is told.
-        let _ = self.take_back(mount);
-    }
-
-    /// The boot with this mount is over: what was not durable on its volume is taken back.
-    fn take_back(&self, mount: Option<&Mount>) -> io::Result<()> {
-        match (&self.volume, mount) {
-            (NodeVolume::Virtual(disk), Some(mount)) => disk.lose(mount),
-            (NodeVolume::Mirrored(disk), Some(mount)) => disk.lose(mount),
-            _ => Ok(()),
-        }
+        let _ = self.take_back(mount, PowerCut::OfNode);
     }
 
     fn boot_on_volume(
@@ -275,7 +268,7 @@ impl Vm {
             Err(error) => {
                 mount.power_off();
                 // Why the boot failed is what is told.
-                let _ = self.take_back(Some(&mount));
+                let _ = self.take_back(Some(&mount), PowerCut::OfNode);
                 Err(error.into())
             }
         }
@@ -298,7 +291,7 @@ impl Vm {
     ///
     /// # Errors
     /// When the fabric is gone; the node is off all the same.
-    pub fn power_off(&self) -> Result<(), VmError> {
+    pub fn power_off(&self, cut: PowerCut) -> Result<(), VmError> {
         let Some(boot) = self.state().boot.take() else { return Ok(()) };
         self.canary.ends(&self.volume.whereabouts());
         let detached = self.network.fabric.detach(boot.port);
@@ -312,7 +305,7 @@ impl Vm {
             mount.power_off();
         }
         boot.node.power_off();
-        let lost = self.take_back(boot.mount.as_ref());
+        let lost = self.take_back(boot.mount.as_ref(), cut);
         let mut state = self.state();
         state.cpu_of_past_boots += boot.node.cpu_after_death();
         let told = self.tell_the_way_in(&state);

@@ -193,8 +193,8 @@ impl Canary {
         let holds = |planted: &Pending| planted.since.as_ref().is_none_or(|since| since.holds_still(now));
         state.early = state.early.take().filter(holds);
         if let Some(pending) = state.pending.as_mut().filter(|pending| !holds(pending)) {
-            let why =
-                "a component of the volume has caught up or become primary since the marks were written";
+            let why = "since the marks were written a component of the volume has caught up or become primary, or more has waited for \
+                       a sync than the volume remembers";
             pending.planted = Err(why.to_owned());
         }
     }

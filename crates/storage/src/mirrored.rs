@@ -6,6 +6,7 @@
 mod component;
 mod conversation;
 mod doubt;
+mod drives;
 mod initiator;
 mod moving;
 mod on_hosts;

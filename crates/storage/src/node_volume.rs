@@ -51,7 +51,11 @@ impl NodeVolume {
     /// Where its unsynced data is, as far as it has components.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
-        self.mirrored().map(|disk| Whereabouts::of(&disk.states())).unwrap_or_default()
+        match self {
+            NodeVolume::Directory => Whereabouts::default(),
+            NodeVolume::Virtual(disk) => Whereabouts::of_one(disk.written_back()),
+            NodeVolume::Mirrored(disk) => Whereabouts::of(&disk.states(), disk.written_back()),
+        }
     }
 
     /// The host's disk it stands on; none for a directory.
@@ -61,6 +65,15 @@ impl NodeVolume {
             NodeVolume::Directory => None,
             NodeVolume::Virtual(disk) => Some(disk.disk()),
             NodeVolume::Mirrored(disk) => disk.disk(),
+        }
+    }
+
+    /// Its node is about to lose its power, and the host that it is served from is not.
+    pub fn drive_keeps_its_power(&self) {
+        match self {
+            NodeVolume::Directory => {}
+            NodeVolume::Virtual(disk) => disk.drive_keeps_its_power(),
+            NodeVolume::Mirrored(disk) => disk.drive_keeps_its_power(),
         }
     }
 

@@ -117,6 +117,16 @@ impl VirtualDisk {
         Ok(disk::prepare(self.volume.clone())?)
     }
 
+    /// How often the oldest that was not durable became so, because more was not than is remembered.
+    pub(crate) fn written_back(&self) -> u64 {
+        self.volume.written_back()
+    }
+
+    /// Its node is about to lose its power and its host is not: what was synced is in the drive's cache at least.
+    pub fn drive_keeps_its_power(&self) {
+        self.volume.drive_keeps_its_power();
+    }
+
     /// The boot with this mount is over, and so are its processes: takes back what was not durable.
     ///
     /// # Errors

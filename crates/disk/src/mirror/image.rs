@@ -12,7 +12,7 @@ use crate::Refusal;
 use crate::attributes::{Attributes, Kind};
 use crate::dirt::Dirt;
 use crate::image::{Image, ImageBody};
-use crate::medium::Access;
+use crate::medium::{Access, Admitted};
 use crate::store::{Object, Store};
 use crate::tree::{Body, FileBody};
 use crate::volume::{State, Volume, refusal};
@@ -47,6 +47,7 @@ impl<S: Store> Volume<S> {
 
     /// A copy begins to arrive: all that is here is durable, and what loses its name stays until the copy is whole.
     pub(crate) fn begin_copy(&self) {
+        self.note_kept_more(&self.lock());
         self.take_all_as_durable();
         self.lock().keeps_nameless = true;
     }
@@ -109,7 +110,7 @@ impl<S: Store> Volume<S> {
         let object = state.open.get(&self.store, number).map_err(|error| refusal(&error))?;
         object.set_size(size).map_err(|error| refusal(&error))?;
         if let Body::File(file) = &mut state.tree.get_mut(number)?.body {
-            file.size = size;
+            (file.size, file.room) = (size, (0, 0));
         }
         self.content_is_durable(state, number)
     }
@@ -133,7 +134,10 @@ impl<S: Store> Volume<S> {
 
     /// The copy is whole: what no name leads to goes, and all else is durable.
     pub(crate) fn end_copy(&self) -> Result<(), Refusal> {
-        self.admit(Access::Sync)?;
+        if !self.store.is_sound() && self.store.admit(Access::Sync)? == Admitted::InAppearance {
+            // What came past the logs cannot be taken back.
+            self.store.note_kept_more();
+        }
         let copied = {
             let mut state = self.lock();
             state.keeps_nameless = false;

@@ -96,12 +96,12 @@ impl ImposedDefects {
         (StackedDefect::new(&earlier, defect, &later), self.changes_of(&known, disk))
     }
 
-    /// A fault that stands on one of these disks.
+    /// A fault that stands on one of these disks: one by which synced data may be lost, where there is such a one.
     #[must_use]
     pub fn standing_on(&self, disks: &BTreeSet<String>) -> Option<DiskDefect> {
         let known = self.known();
-        let found = known.standing.values().find(|(_, on)| !on.is_disjoint(disks));
-        found.map(|(defect, _)| defect.clone())
+        let found = known.standing.values().filter(|(_, on)| !on.is_disjoint(disks));
+        found.map(|(defect, _)| defect).min_by_key(|defect| !defect.may_lose_synced()).cloned()
     }
 
     /// How often the faults on a disk have changed.
@@ -132,6 +132,7 @@ mod tests {
         let (among, changes) = imposed.among("h/d1", second, &full);
         assert_eq!((among, changes), (StackedDefect::new(&[fail], &full, &[DiskDefect::LoseFlush]), 3));
         assert_eq!(imposed.standing_on(&on(&["h/d2", "h/d3"])), Some(DiskDefect::Fail));
+        assert_eq!(imposed.standing_on(&on(&["h/d1"])), Some(DiskDefect::LoseFlush));
         assert_eq!(imposed.standing_on(&on(&["h/d3"])), None);
         imposed.clear(first, || ());
         assert_eq!((imposed.changes("h/d1"), imposed.changes("h/d2")), (4, 3));

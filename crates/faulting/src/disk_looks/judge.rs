@@ -226,6 +226,17 @@ pub fn defect_effects_in_words(what: &str, met: &DefectEffects) -> String {
     format!("of {} operations on {what} during the fault: {parts}", met.asked)
 }
 
+/// Why more became durable on a volume than a disk that loses flushes would have kept.
+#[must_use]
+pub fn kept_more_in_words(defect: &DiskDefect, what: &str, met: &DefectEffects) -> Option<String> {
+    (*defect == DiskDefect::LoseFlush && met.kept_more > 0).then(|| {
+        format!(
+            "{what} kept more than the fault allows, {} times: more waited for a sync than a volume remembers, or a copy caught up",
+            met.kept_more
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use disk::Refusal;
@@ -398,6 +409,13 @@ mod tests {
         let met = DefectEffects { asked: 7, refused: 2, flushes_lost: 1, ..DefectEffects::default() };
         let told = "of 7 operations on the volume of n1 during the fault: 2 refused, 1 syncs acknowledged but not durable";
         assert_eq!(defect_effects_in_words("the volume of n1", &met), told);
+        let met = DefectEffects { kept_more: 2, ..met };
+        let doubt = |defect: DiskDefect| kept_more_in_words(&defect, "the volume of n1", &met);
+        assert!(
+            doubt(DiskDefect::LoseFlush)
+                .is_some_and(|told| told.contains("kept more than the fault allows, 2 times"))
+        );
+        assert_eq!(doubt(DiskDefect::Full), None);
         assert_eq!(
             defect_effects_in_words("the volume of n1", &DefectEffects::default()),
             "the volume of n1 was not used during the fault"

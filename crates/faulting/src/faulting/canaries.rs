@@ -64,7 +64,7 @@ impl Faulting {
             let disks: BTreeSet<String> = vm.volume().disks();
             if let Some(standing) = imposed.standing_on(&disks) {
                 let why = format!("a disk under its volume {}", defect_in_words(&standing));
-                return Some(Excused { why, loses_synced: true });
+                return Some(Excused { why, loses_synced: standing.may_lose_synced() });
             }
             let served_from = vm.volume().mirrored().and_then(storage::MirroredDisk::serving_host);
             let is_remote = served_from.is_some_and(|host| host != vm.host());

@@ -15,7 +15,7 @@ use storage::VolumePart;
 use crate::disk_looks::Subject;
 use crate::disk_looks::defect::made;
 use crate::disk_looks::imposed::Place;
-use crate::disk_looks::judge::{defect_effects_in_words, defect_in_words};
+use crate::disk_looks::judge::{defect_effects_in_words, defect_in_words, kept_more_in_words};
 use crate::faulting::{Faulting, StandingFault};
 
 /// Disks probed of a group: what holds for so many is not chance.
@@ -136,12 +136,12 @@ impl Faulting {
         let hit: Vec<NodeId> = hit.into_iter().collect();
         let remembered = self.forget_what_was_read(&standing.subject.defect, &hit);
         self.platform.disks_cleared(&hit);
-        let met: Vec<String> = standing
+        let met: Vec<(String, DefectEffects)> = standing
             .parts
             .iter()
             .filter_map(|(part, before)| {
                 let met = self.datacentre.vms[part.vm].volume().defect_effects_on(part)?.since(*before);
-                Some(defect_effects_in_words(&part.in_words(), &met))
+                Some((part.in_words(), met))
             })
             .collect();
         let (datacentre, told) = (self.datacentre.clone(), self.healing_teller());
@@ -150,7 +150,13 @@ impl Faulting {
             let gives_up = |changed: bool| !changed && imposed.is_over();
             let mut receipt = subject.look_at_healing(&datacentre.disks, &imposed, &gives_up);
             stand_on_disks(&datacentre, &mut receipt);
-            receipt.evidence.extend(met);
+            for (what, met) in &met {
+                receipt.evidence.push(defect_effects_in_words(what, met));
+                if let Some(doubt) = kept_more_in_words(&subject.defect, what, met) {
+                    receipt.verdict = receipt.verdict.and(Verdict::Unknown);
+                    receipt.evidence.push(doubt);
+                }
+            }
             receipt.evidence.extend(remembered);
             told(number, mended_s, receipt);
         });

@@ -164,6 +164,22 @@ pub enum DiskDefect {
     ReadOnly,
 }
 
+impl DiskDefect {
+    /// Whether what was synced may be gone or look otherwise by it.
+    #[must_use]
+    pub fn may_lose_synced(&self) -> bool {
+        match self {
+            DiskDefect::LoseFlush | DiskDefect::Corrupt { .. } => true,
+            DiskDefect::Fail
+            | DiskDefect::FailAfter { .. }
+            | DiskDefect::Slow { .. }
+            | DiskDefect::Stall
+            | DiskDefect::Full
+            | DiskDefect::ReadOnly => false,
+        }
+    }
+}
+
 impl Facts for DiskFault {
     fn elected_roles(&self) -> Vec<ElectedRole> {
         match &self.target {

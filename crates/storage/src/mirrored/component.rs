@@ -192,7 +192,18 @@ impl Component {
     /// # Errors
     /// As [`Component::power_off`].
     pub fn lose_with_its_node(&self, dirt: &mut Dirt) -> io::Result<Lost> {
+        self.volume.drive_keeps_its_power();
         self.rollback.of_whole_writes(&self.volume, dirt).map_err(io::Error::from)
+    }
+
+    /// How often the oldest that was not durable became so, because more was not than is remembered.
+    pub(crate) fn written_back(&self) -> u64 {
+        self.volume.written_back()
+    }
+
+    /// Whoever it serves is about to lose its power, and its host is not.
+    pub fn drive_keeps_its_power(&self) {
+        self.volume.drive_keeps_its_power();
     }
 
     /// What its last power-off took.
