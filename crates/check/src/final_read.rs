@@ -96,13 +96,14 @@ impl FinalReads {
 fn only_misses(report: &Report) -> bool {
     let knows_each = KNOWING_EACH_WRITE.contains(&report.name);
     let has_no = |count: &str| report.counts.get(count).is_none_or(|count| *count == 0);
-    knows_each
-        && report.lost.is_some_and(|lost| lost > 0)
-        && report.invented.is_none_or(|invented| invented == 0)
-        && has_no(ledger::DUPLICATED)
-        && has_no(ledger::REFUSED_BUT_THERE)
-        && has_no(conditions::VIOLATED)
-        && has_no(conditions::LOADED_DIFFER)
+    report.only_misses
+        || knows_each
+            && report.lost.is_some_and(|lost| lost > 0)
+            && report.invented.is_none_or(|invented| invented == 0)
+            && has_no(ledger::DUPLICATED)
+            && has_no(ledger::REFUSED_BUT_THERE)
+            && has_no(conditions::VIOLATED)
+            && has_no(conditions::LOADED_DIFFER)
 }
 
 /// What a check says of a load in which the last operations of some clients are missing: the database may hold what they

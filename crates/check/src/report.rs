@@ -48,6 +48,9 @@ pub struct Report {
     /// List-append: the strongest isolation levels that the history still allows, by name. More than one where none
     /// demands all that another does.
     pub strongest_levels: Vec<String>,
+    /// Whether all that is wrong is that acknowledged writes are not there in the end.
+    #[serde(skip)]
+    pub only_misses: bool,
 }
 
 impl Report {
@@ -64,6 +67,7 @@ impl Report {
             counts: BTreeMap::new(),
             lost_examples: Vec::new(),
             strongest_levels: Vec::new(),
+            only_misses: false,
         }
     }
 

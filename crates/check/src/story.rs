@@ -20,6 +20,11 @@ impl Story {
         self.failures.push(sentence);
     }
 
+    /// Whether something was shown not to hold so far.
+    pub(crate) fn fails(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
     /// Something could not be shown either way.
     pub(crate) fn doubt(&mut self, sentence: String) {
         self.doubts.push(sentence);

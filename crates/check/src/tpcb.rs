@@ -107,6 +107,7 @@ impl Check for TpcbSums {
             let rows = i64::try_from(read.history_rows).unwrap_or(i64::MAX);
             report.counts.insert("history_rows".into(), rows);
         }
+        report.only_misses = self.only_misses();
         (report.verdict, report.explanation) = self.judge();
         report
     }
@@ -204,6 +205,19 @@ impl TpcbSums {
             _ => false,
         };
         is_proved.then_some(0)
+    }
+
+    /// Whether acknowledged transactions are missing, what is there is whole, and none of it is of nobody.
+    fn only_misses(&self) -> bool {
+        let Some(read) = self.read.filter(|read| self.acknowledged_after(read).is_none()) else {
+            return false;
+        };
+        let is_whole = read.sums().iter().all(|(_, sum)| *sum == read.history);
+        is_whole
+            && match self.by_amount(&read) {
+                Some(amounts) => amounts.lost > 0 && amounts.invented == 0,
+                None => read.history_rows < self.acknowledged as u64,
+            }
     }
 
     /// Holds the history's rows, their number and their sum against what the transactions can have left.

@@ -21,7 +21,7 @@ pub(crate) struct Amounts {
     /// Acknowledged transactions without a row, at least.
     pub(crate) lost: u64,
     /// Rows of nobody.
-    invented: u64,
+    pub(crate) invented: u64,
     /// Whether one without a definite answer may be there in the place of a lost one of the same amount.
     pub(crate) is_open: bool,
     /// Amounts that are lost or of nobody, in words.

@@ -229,6 +229,7 @@ fn tell_lost(lost: &[Lost], teller: &Teller<'_>, report: &mut Report) {
     writers.dedup();
     report.lost = Some(writers.len() as u64);
     report.count("lost appends", lost.len());
+    report.only_misses = report.verdict != Verdict::Fail;
     let (appends, are) = (counted(lost.len(), "acknowledged append"), is_or_are(lost.len()));
     let claim = format!("{appends} {are} not there at the end");
     let told = with_examples(&claim, lost, |one| teller.told_lost(one));

@@ -136,3 +136,91 @@ fn a_check_looks_at_the_actions_it_names_and_passes_over_all_others() {
         }
     }
 }
+
+/// The operations of a history, with a final read of its load at one of two leaders behind them.
+fn read_beside_another_leader(lines: &str, workload: &str) -> Vec<Operation> {
+    let read = format!(
+        "{lines}\n{{\"load\": \"l\", \"client\": 9, \"f\": \"final-read\", \"workload\": \"{workload}\", \"nodes\": [\"n1\"], \"why\": \
+         \"n1 and n2 led at once\", \"invoked_s\": 90, \"completed_s\": 91, \"outcome\": \"ok\"}}\n"
+    );
+    let reader = HistoryReader::new(read.as_bytes()).expect("a history");
+    reader.collect::<Result<_, _>>().expect("operations")
+}
+
+/// What becomes of a check's failure once it is known that the final read was at one of two leaders.
+#[track_caller]
+fn check_beside_another_leader(report: Report, operations: &[Operation], beside: Verdict) {
+    assert_eq!(report.verdict, Verdict::Fail, "{}", report.explanation);
+    let mut final_reads = check::FinalReads::default();
+    operations.iter().for_each(|operation| final_reads.observe(operation));
+    let report = final_reads.judge(report);
+    assert_eq!(report.verdict, beside, "{}", report.explanation);
+    assert!(report.explanation.contains("n1 and n2 led at once"), "{}", report.explanation);
+}
+
+#[test]
+fn what_is_missing_at_one_of_two_leaders_may_be_at_the_other_and_what_else_is_wrong_is_wrong() {
+    for (name, workload, history, beside) in [
+        ("bank", "bank", "transfer-lost-bad", Verdict::Unknown),
+        ("bank", "bank", "money-lost-bad", Verdict::Fail),
+        ("bank", "bank", "overdrawn-bad", Verdict::Fail),
+        ("bank", "bank", "account-missing-bad", Verdict::Fail),
+        ("tpcb-sums", "tpcb", "lost-bad", Verdict::Unknown),
+        ("tpcb-sums", "tpcb", "account-not-updated-bad", Verdict::Fail),
+        ("tpcb-sums", "tpcb", "row-too-many-bad", Verdict::Fail),
+        ("tpcb-sums", "tpcb", "row-of-an-amount-of-nobody-bad", Verdict::Fail),
+    ] {
+        let lines =
+            fs::read_to_string(corpora().join(name).join(history).with_extension("jsonl")).expect("it");
+        let operations = read_beside_another_leader(lines.trim_end(), workload);
+        let check = CHECKS.iter().find(|known| known.name == name).expect("a check");
+        check_beside_another_leader(judged(check, &operations), &operations, beside);
+    }
+}
+
+#[test]
+fn money_that_no_choice_of_transfers_moved_is_wrong_whatever_node_was_read() {
+    let line = |f: &str, at: u32| {
+        format!(
+            "{{\"load\": \"l\", \"client\": 1, {f}, \"invoked_s\": {at}, \"completed_s\": {at}.5, \"outcome\": \"ok\"}}\n"
+        )
+    };
+    let lines = line("\"f\": \"bank-setup\", \"balances\": [[1, 10], [2, 0]], \"may_be_negative\": false", 0)
+        + &line("\"f\": \"bank-transfer\", \"from\": 1, \"to\": 2, \"amount\": 4", 1)
+        + &line("\"f\": \"bank-read\", \"balances\": [[1, 7], [2, 3]]", 92);
+    let operations = read_beside_another_leader(lines.trim_end(), "bank");
+    check_beside_another_leader(check::bank::check(&operations), &operations, Verdict::Fail);
+}
+
+#[test]
+fn an_append_that_is_missing_at_one_of_two_leaders_is_no_loss_where_reads_may_be_of_the_past() {
+    let append = |steps: &str, at: u32| {
+        format!(
+            "{{\"load\": \"l\", \"client\": 1, \"f\": \"append-transaction\", \"steps\": [{steps}], \"invoked_s\": {at}, \
+             \"completed_s\": {at}.5, \"outcome\": \"ok\"}}\n"
+        )
+    };
+    let missing = append("[\"append\", 1, 1]", 1)
+        + &append("[\"append\", 2, 1]", 2)
+        + &append("[\"r\", 1, []], [\"r\", 2, [1]]", 92);
+    for (level, beside) in [("serializable", Verdict::Unknown), ("strict-serializable", Verdict::Fail)] {
+        let operations = read_beside_another_leader(missing.trim_end(), "append");
+        let level = level.parse().expect("a level");
+        check_beside_another_leader(check::list_append::check(&operations, level), &operations, beside);
+    }
+}
+
+#[test]
+fn a_transfer_to_an_account_that_nobody_set_up_is_no_panic() {
+    let line = |f: &str, outcome: &str| {
+        format!(
+            "{{\"load\": \"l\", \"client\": 1, {f}, \"invoked_s\": 1, \"completed_s\": 2, \"outcome\": \"{outcome}\"}}\n"
+        )
+    };
+    let lines =
+        line("\"f\": \"bank-setup\", \"balances\": [[1, 10], [2, 0]], \"may_be_negative\": false", "ok")
+            + &line("\"f\": \"bank-transfer\", \"from\": 1, \"to\": 3, \"amount\": 4", "unknown")
+            + &line("\"f\": \"bank-read\", \"balances\": [[1, 6], [2, 0], [3, 4]]", "ok");
+    let operations = read_beside_another_leader(lines.trim_end(), "bank");
+    check_beside_another_leader(check::bank::check(&operations), &operations, Verdict::Fail);
+}
