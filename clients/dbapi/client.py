@@ -48,6 +48,11 @@ DEFINITE_NUMBERS = {
     1146: "other",  # no such table
     1054: "other",  # no such column
 }
+# ER_TRANSACTION_ROLLBACK_DURING_COMMIT: a failed certification, and what a member of Group Replication answers that cannot learn what
+# became of transactions which it had sent to the group. Source: MySQL, plugin/group_replication, plugin_utils.h.
+ROLLBACK_DURING_COMMIT = 3101
+# Numbers that say more than the SQLSTATE which comes with them (08S01 and 40000).
+NUMBERS_BEFORE_STATES = {1047, ROLLBACK_DURING_COMMIT}
 CONNECTION_NUMBERS = {1040, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1226, 1927, 2002, 2003, 2006, 2013, 2055}
 
 # Of errors without a code, by their class. Source: PEP 249, "Exceptions": these four are about the statement and its values;
@@ -92,8 +97,9 @@ def code_of(error):
     for name in ("sqlstate", "pgcode"):
         state = getattr(error, name, None)
         if isinstance(state, str) and len(state) == 5:
-            if state == "HY000" and isinstance(getattr(error, "errno", None), int):
-                return error.errno
+            number = getattr(error, "errno", None)
+            if number in NUMBERS_BEFORE_STATES or (state == "HY000" and isinstance(number, int)):
+                return number
             return state
     first = error.args[0] if getattr(error, "args", None) else None
     if isinstance(first, dict):
@@ -112,6 +118,8 @@ def verdict(error):
     if isinstance(code, int):
         if code in DEFINITE_NUMBERS:
             return DEFINITE_NUMBERS[code], str(code), True
+        if code == ROLLBACK_DURING_COMMIT:
+            return "serialization", str(code), False
         return ("connection" if code in CONNECTION_NUMBERS else "other"), str(code), False
     if isinstance(code, str):
         definite = code[:2] in DEFINITE_CLASSES and code not in INDEFINITE_STATES

@@ -108,12 +108,13 @@ record Verdict(String kind, String code, boolean definite) {
     /*
      * By SQLSTATE. Source: ISO/IEC 9075-2, "Status codes"; PostgreSQL documentation, "PostgreSQL Error Codes" (Appendix A). These classes are
      * raised before a commit is recorded: feature not supported, cardinality, data, integrity, transaction state, rollback, syntax
-     * or access, check option, PL/pgSQL. Not definite: 40003, which says itself that it does not know, and of ODBC (Appendix A) 25S01
-     * and 25S02, "transaction state unknown" and "is still active"; 08 (connection; 08007 is
-     * "transaction resolution unknown"), 53, 57, 58, HY, XX and all others.
+     * or access, check option, PL/pgSQL. Not definite: 40003, which says itself that it does not know; of ODBC (Appendix A) 25S01
+     * and 25S02, "transaction state unknown" and "is still active"; 25S03, with which MariaDB Connector/J says that it has connected
+     * again after a COMMIT was not answered (3.x, MultiPrimaryClient); 08 (connection; 08007 is "transaction resolution unknown"),
+     * 53, 57, 58, HY, XX, all others, and whatever a driver calls trouble of its connection.
      */
     private static final Set<String> DEFINITE = Set.of("0A", "21", "22", "23", "25", "40", "42", "44", "P0");
-    private static final Set<String> INDEFINITE = Set.of("40003", "25S01", "25S02");
+    private static final Set<String> INDEFINITE = Set.of("40003", "25S01", "25S02", "25S03");
     private static final Set<String> CONNECTION =
         Set.of("57P01", "57P02", "57P03", "57P04", "57P05", "53300");
     /*
@@ -123,6 +124,11 @@ record Verdict(String kind, String code, boolean definite) {
     private static final Map<Integer, String> NUMBERS = Map.of(
         1213, "serialization", 1205, "serialization", 1020, "serialization",
         1047, "read-only", 1290, "read-only", 1792, "read-only", 1836, "read-only");
+    /*
+     * ER_TRANSACTION_ROLLBACK_DURING_COMMIT: a failed certification, and what a member of Group Replication answers that cannot learn
+     * what became of transactions which it had sent to the group. Source: MySQL, plugin/group_replication, plugin_utils.h.
+     */
+    private static final int ROLLBACK_DURING_COMMIT = 3101;
 
     static Verdict of(Throwable error, boolean isMysql) {
         if (!(error instanceof SQLException)) {
@@ -133,19 +139,25 @@ record Verdict(String kind, String code, boolean definite) {
         if (isMysql && NUMBERS.containsKey(sql.getErrorCode())) {
             return new Verdict(NUMBERS.get(sql.getErrorCode()), String.valueOf(sql.getErrorCode()), true);
         }
-        boolean definite = state.length() == 5 && DEFINITE.contains(state.substring(0, 2)) && !INDEFINITE.contains(state);
+        if (isMysql && sql.getErrorCode() == ROLLBACK_DURING_COMMIT) {
+            return new Verdict("serialization", String.valueOf(ROLLBACK_DURING_COMMIT), false);
+        }
+        boolean definite = !isOfConnection(sql) && state.length() == 5 && DEFINITE.contains(state.substring(0, 2)) && !INDEFINITE.contains(state);
         return new Verdict(kind(sql, state), state.isEmpty() ? null : state, definite);
     }
 
     /* JDBC 4.3, "SQLException" and its subclasses: recoverable and connection exceptions need a new connection. */
+    private static boolean isOfConnection(SQLException error) {
+        return error instanceof SQLRecoverableException
+            || error instanceof SQLNonTransientConnectionException
+            || error instanceof SQLTransientConnectionException;
+    }
+
     private static String kind(SQLException error, String state) {
         if (error instanceof SQLTimeoutException) {
             return "timeout";
         }
-        boolean isConnection = error instanceof SQLRecoverableException
-            || error instanceof SQLNonTransientConnectionException
-            || error instanceof SQLTransientConnectionException;
-        if (isConnection || state.startsWith("08") || CONNECTION.contains(state)) {
+        if (isOfConnection(error) || state.startsWith("08") || CONNECTION.contains(state)) {
             return "connection";
         }
         if (state.equals("40001") || state.equals("40P01")) {

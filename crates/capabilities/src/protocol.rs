@@ -161,12 +161,6 @@ impl Protocol {
         self == Protocol::Cql
     }
 
-    /// Whether the node that is read in the end must first carry out what its group acknowledged before the others had it.
-    #[must_use]
-    pub fn catches_up_before_final_read(self) -> bool {
-        self == Protocol::Mysql
-    }
-
     /// Workloads of which some transactions, or some requests of each, are one that reads and one that writes, and some only
     /// one.
     #[must_use]

@@ -21,9 +21,6 @@ const PREPARE_PATIENCE: Duration = Duration::from_secs(60);
 /// How long one final read may take that is answered page by page.
 const LONGEST_FINAL_READ: Duration = Duration::from_secs(3600);
 
-/// MySQL's `ER_UNKNOWN_SYSTEM_VARIABLE`.
-const UNKNOWN_VARIABLE: &str = "1193";
-
 /// The stream of chance (see `LoadPlan::chance`) used here.
 const PREPARATION: u64 = 2;
 
@@ -141,9 +138,7 @@ pub fn final_read(
 /// What the workload reads in the end, from a node that has caught up.
 async fn read_the_end(plan: &LoadPlan, session: &mut Session) -> Result<Vec<Action>, SessionError> {
     let read = async {
-        if plan.protocol.catches_up_before_final_read() {
-            catch_up(session).await?;
-        }
+        catch_up(session).await?;
         plan.workload.final_read(session).await
     };
     let too_long = |_| {
@@ -158,12 +153,16 @@ async fn read_the_end(plan: &LoadPlan, session: &mut Session) -> Result<Vec<Acti
 }
 
 /// Has a node of Galera answer only once it has carried out all that its group had certified: a node acknowledges
-/// before the others have it (MariaDB documentation, "wsrep_sync_wait"). MySQL and TiDB do not know the word.
+/// before the others have it (MariaDB documentation, "wsrep_sync_wait"). MySQL and TiDB do not know the word. A client program
+/// may speak this dialect too.
 async fn catch_up(session: &mut Session) -> Result<(), SessionError> {
-    match session.sql()?.batch("SET SESSION wsrep_sync_wait = 1").await {
-        Err(error) if error.code.as_deref() == Some(UNKNOWN_VARIABLE) => Ok(()),
-        ended => ended.map(drop),
+    let Ok(session) = session.sql() else { return Ok(()) };
+    if session.dialect() != Dialect::Mysql
+        || session.batch("SHOW VARIABLES LIKE 'wsrep_sync_wait'").await?.is_empty()
+    {
+        return Ok(());
     }
+    session.batch("SET SESSION wsrep_sync_wait = 1").await.map(drop)
 }
 
 async fn version(session: &mut Session) -> Result<client::Rows, SessionError> {

@@ -12,11 +12,15 @@ use crate::SessionError;
 /// `ER_LOCK_DEADLOCK`: InnoDB's deadlock, and Galera's certification failure, at COMMIT as well. Rolled back whole.
 pub(super) const DEADLOCK: u16 = 1213;
 
+/// `ER_TRANSACTION_ROLLBACK_DURING_COMMIT`: a failed certification of Group Replication, and what a member answers that cannot learn
+/// what became of transactions which it had sent to the group (MySQL, plugin/group_replication, `plugin_utils.h`).
+const ROLLBACK_DURING_COMMIT: u16 = 3101;
+
 /// The class a code is counted under.
 pub(super) fn class_of(code: u16) -> ErrorClass {
     match code {
-        // Deadlock; lock wait timeout; record has changed since last read (snapshot isolation).
-        DEADLOCK | 1205 | 1020 => ErrorClass::Serialization,
+        // Deadlock; lock wait timeout; record has changed since last read (snapshot isolation); certification.
+        DEADLOCK | 1205 | 1020 | ROLLBACK_DURING_COMMIT => ErrorClass::Serialization,
         // WSREP has not yet prepared node for application use; --read-only; read-only transaction; read-only mode.
         1047 | 1290 | 1792 | 1836 => ErrorClass::ReadOnly,
         // Too many connections; shutdown in progress; too many of the user's; aborted; killed; network errors.
@@ -29,19 +33,20 @@ pub(super) fn class_of(code: u16) -> ErrorClass {
 ///
 /// Statements that failed on their own account are rolled back before they are answered. What may strike while the commit
 /// is under way is not listed: an interruption (1317), a kill (1927), a shutdown (1053), `ER_ERROR_DURING_COMMIT` (1180),
-/// which Galera answers with when it lost its group meanwhile, and whatever is unknown.
+/// which Galera answers with when it lost its group meanwhile, [`ROLLBACK_DURING_COMMIT`], and whatever is unknown.
 pub(super) fn proves_rollback(code: u16, sql_state: &str) -> bool {
     let of_statement = matches!(
         sql_state.get(..2).unwrap_or_default(),
         "0A" | "21" | "22" | "23" | "25" | "40" | "42" | "44"
     );
-    of_statement
-        || matches!(
-            code,
-            // Deadlock, lock wait timeout, snapshot isolation; the node or the transaction takes no writes; the table is
-            // full; no default for a field, and values that strict mode refuses.
-            DEADLOCK | 1205 | 1020 | 1047 | 1290 | 1792 | 1836 | 1114 | 1364 | 1366 | 1406 | 1264
-        )
+    code != ROLLBACK_DURING_COMMIT
+        && (of_statement
+            || matches!(
+                code,
+                // Deadlock, lock wait timeout, snapshot isolation; the node or the transaction takes no writes; the table is
+                // full; no default for a field, and values that strict mode refuses.
+                DEADLOCK | 1205 | 1020 | 1047 | 1290 | 1792 | 1836 | 1114 | 1364 | 1366 | 1406 | 1264
+            ))
 }
 
 /// Whether a statement only reads, by its first word.
@@ -98,6 +103,7 @@ mod tests {
         check(1062, "23000", ErrorClass::Other, true);
         check(1146, "42S02", ErrorClass::Other, true);
         check(1180, "HY000", ErrorClass::Other, false);
+        check(3101, "40000", ErrorClass::Serialization, false);
         check(1317, "70100", ErrorClass::Other, false);
         check(1927, "70100", ErrorClass::Connection, false);
         check(1053, "08S01", ErrorClass::Connection, false);

@@ -225,7 +225,12 @@ impl Workload for Ycsb {
             let key = SqlValue::Text(&drawn.name);
             if matches!(request.kind, READ | READ_MODIFY_WRITE) {
                 let fields = if self.settings.read_all_fields { 0..of } else { drawn.fields.clone() };
-                let rows = attempt.run(Statements::read(&fields, of), &[key]).await?;
+                let read = attempt.run(Statements::read(&fields, of), &[key]).await;
+                // The write that would follow was never sent.
+                let rows = read.map_err(|error| SessionError {
+                    definite: error.definite || request.kind == READ_MODIFY_WRITE,
+                    ..error
+                })?;
                 self.there(&drawn, rows.len() as u64)?;
             }
             if request.kind == SCAN {
