@@ -147,18 +147,19 @@ pub fn announce(run_directory: &Path, supervisor: u32) -> Result<(), EntranceErr
     write_whole(&run_directory.join(LAB_FILE), &LabFile { supervisor, starter })
 }
 
-/// Whether a lab was announced here whose starter is gone: then it is ending, or has ended.
-pub(crate) fn has_lost_its_starter(run_directory: &Path) -> bool {
-    let file = File::open(run_directory.join(LAB_FILE)).map_err(drop);
-    let lab = file.and_then(|file| serde_json::from_reader::<_, LabFile>(file).map_err(drop));
-    lab.is_ok_and(|lab| !lab.starter.lives())
+/// Whether the starter of the lab that was announced here lives: then it tidies up itself. `false` where it is gone and the lab is
+/// ending, or has ended; none where none was announced.
+pub(crate) fn starter_lives(run_directory: &Path) -> Option<bool> {
+    let file = File::open(run_directory.join(LAB_FILE)).ok()?;
+    let lab: LabFile = serde_json::from_reader(file).ok()?;
+    Some(lab.starter.lives())
 }
 
 /// Takes back what [`announce`] said, where it did.
 ///
 /// # Errors
 /// When the file is there and cannot be removed.
-pub fn withdraw(run_directory: &Path) -> Result<(), EntranceError> {
+pub(crate) fn withdraw(run_directory: &Path) -> Result<(), EntranceError> {
     let path = run_directory.join(LAB_FILE);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => at(&path, Err(error)),

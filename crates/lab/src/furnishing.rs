@@ -159,7 +159,7 @@ impl<'a> Furnishing<'a> {
 /// Furnishes the calling process's mount, PID and UTS namespaces, which must be fresh, and makes the result its root.
 /// Returns what [`become_node_user`] needs.
 pub(crate) fn furnish(furnishing: &Furnishing<'_>) -> Result<Limits, FurnishingError> {
-    take("make mounts private", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
+    take("keep mounts here", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
     let limits = take(LIMITS, Limits::open(Path::new(LIMITS)))?;
     // Opened before the new root covers the place where some of them lie.
     let opened: Result<Vec<_>, _> = furnishing
@@ -196,6 +196,8 @@ pub(crate) fn furnish(furnishing: &Furnishing<'_>) -> Result<Limits, FurnishingE
     }
     restrict("", attribute::READ_ONLY, Below::Untouched)?;
     make_it_the_root()?;
+    // What the machine mounts from now on below a folder that is shown would be there too, and writable.
+    take("take no more mounts", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NONE))?;
     furnishing.whole_machine.map_or(Ok(()), |_| whole_machine::share_mounts())?;
     take("set host name", nix::unistd::sethostname(furnishing.name))?;
     Ok(limits)

@@ -9,16 +9,15 @@
 
 use std::fs::{self, TryLockError};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{OFlag, open};
-use nix::sys::stat::Mode;
-
 use crate::cgroup;
+use crate::open_directory::OpenDirectory;
+use crate::removal::remove_tree;
 
 /// Hidden subcommand of the program that makes it the janitor.
 pub const JANITOR_SUBCOMMAND: &str = "lab-janitor";
@@ -95,22 +94,6 @@ pub fn main(run_name: &str, run_directory: &Path) -> io::Result<()> {
     groups
 }
 
-/// A directory held open: whatever becomes of the path that led to it, this one is meant.
-pub(crate) struct OpenDirectory(OwnedFd);
-
-impl OpenDirectory {
-    /// Opens it, not through a link.
-    pub(crate) fn open(path: &Path) -> io::Result<OpenDirectory> {
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        Ok(OpenDirectory(open(path, flags, Mode::empty())?))
-    }
-
-    /// A path of it for this process, as long as it is open.
-    pub(crate) fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
-    }
-}
-
 /// Returns when nobody holds the lab's lock, or time is up. Whatever else goes wrong with the lock, removing goes on:
 /// it is better to try too early than never.
 pub(crate) fn wait_for_the_lab(log: &fs::File, deadline: Instant) {
@@ -120,7 +103,7 @@ pub(crate) fn wait_for_the_lab(log: &fs::File, deadline: Instant) {
 }
 
 /// Each node's volume on a thread of its own: a database has a thousand files, and some file systems take milliseconds
-/// to remove each. No link is followed: the standard library removes beneath descriptors.
+/// to remove each.
 pub(crate) fn remove_volumes(volumes: &Path, deadline: Instant) -> io::Result<()> {
     let entries = match fs::read_dir(volumes) {
         Ok(entries) => entries,
@@ -130,13 +113,12 @@ pub(crate) fn remove_volumes(volumes: &Path, deadline: Instant) -> io::Result<()
     thread::scope(|scope| {
         for entry in entries.flatten() {
             // Without a thread, or with one that fails, the volume is left to the removal of the whole below.
-            let _ = thread::Builder::new().spawn_scoped(scope, move || fs::remove_dir_all(entry.path()));
+            let _ = thread::Builder::new().spawn_scoped(scope, move || remove_tree(&entry.path(), deadline));
         }
     });
     loop {
-        match fs::remove_dir_all(volumes) {
+        match remove_tree(volumes, deadline) {
             Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) if Instant::now() >= deadline => return Err(error),
             Err(_) => thread::sleep(Duration::from_millis(20)),
         }

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::cgroup;
 use crate::entrance;
-use crate::janitor::{OpenDirectory, log_path, remove_volumes, volumes_path, wait_for_the_lab};
+use crate::janitor::{log_path, remove_volumes, volumes_path, wait_for_the_lab};
+use crate::open_directory::OpenDirectory;
 
 /// Folders below the one given that run directories lie in: `SCENARIO/TIME`, and of a matrix or of repetitions
 /// `SCENARIO/TIME/cells/CELL/RUN`.
@@ -61,8 +62,11 @@ fn remove_abandoned_volumes(run_directory: &Path, deadline: Instant) -> io::Resu
     if fs::metadata(&path)?.uid() != nix::unistd::geteuid().as_raw() {
         return Ok(());
     }
-    if entrance::has_lost_its_starter(&path) {
-        wait_for_the_lab(&log, deadline);
+    match entrance::starter_lives(&path) {
+        // Its lab may have ended: the volumes are the starter's, which takes those of a kept lab back.
+        Some(true) => return Ok(()),
+        Some(false) => wait_for_the_lab(&log, deadline),
+        None => {}
     }
     if log.try_lock().is_err() {
         return Ok(());
@@ -110,6 +114,19 @@ mod tests {
     }
 
     #[test]
+    fn volumes_of_a_lab_that_has_ended_are_its_starters_as_long_as_that_lives() {
+        let out = tempfile::tempdir().expect("a folder");
+        let (ended, _) = run(out.path(), "a/ended");
+        let directory = out.path().join("a/ended");
+        entrance::announce(&directory, std::process::id()).expect("announced");
+        assert_eq!(remove(out.path()), Vec::<String>::new());
+        assert!(ended.exists());
+        entrance::withdraw(&directory).expect("withdrawn");
+        assert_eq!(remove(out.path()), Vec::<String>::new());
+        assert!(!ended.exists());
+    }
+
+    #[test]
     fn a_lab_whose_starter_was_killed_is_waited_for() {
         let out = tempfile::tempdir().expect("a folder");
         let (ending, log) = run(out.path(), "a/ending");
@@ -117,7 +134,7 @@ mod tests {
         let mut supervisor = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
         let directory = out.path().join("a/ending");
         entrance::announce(&directory, supervisor.id()).expect("announced");
-        assert!(!entrance::has_lost_its_starter(&directory), "this process lives");
+        assert_eq!(entrance::starter_lives(&directory), Some(true), "this process lives");
         let _ = (supervisor.kill(), supervisor.wait());
         let file = directory.join("lab.json");
         let lab: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("JSON");

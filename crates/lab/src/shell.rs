@@ -29,6 +29,8 @@ use serde::{Deserialize, Serialize};
 use crate::entrance::{Door, Inside};
 use crate::furnishing::{Furnishing, Shown, become_node_user, furnish};
 use crate::protocol::{HOME, ShownPrograms};
+use crate::supervisor::keep_standard_descriptors_only;
+use crate::{keyring, terminal_filter};
 
 /// Added to a signal's number where a process that one ended has to have an exit code, as shells do.
 const SIGNAL_BASE: i32 = 128;
@@ -292,7 +294,10 @@ impl Visit<'_> {
         if self.is_interactive {
             self.take_the_terminal()?;
         }
+        step("new session keyring", keyring::leave_the_logins())?;
         step("become the node's user", self.become_node_user())?;
+        step("keep programs from typing at the terminal (seccomp)", terminal_filter::install())?;
+        keep_standard_descriptors_only();
         // What becomes of a terminal's programs when the terminal goes. Set last: changing users clears it.
         step("parent-death signal", set_pdeathsig(Signal::SIGHUP))?;
         let shell = SHELLS.iter().copied().find(|shell| Path::new(shell).exists()).unwrap_or("/bin/sh");

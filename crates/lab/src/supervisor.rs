@@ -22,6 +22,7 @@ use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid, pipe};
 
 use crate::furnishing::Limits;
 use crate::interface;
+use crate::keyring;
 use crate::mounts::{Below, attribute, set_attributes};
 
 /// Hidden subcommand of the program that makes it a lab's supervisor.
@@ -149,6 +150,7 @@ pub fn enter() -> Result<Entered, SupervisorError> {
         ForkResult::Parent { child } => std::process::exit(wait_for(child)),
         ForkResult::Child => {
             step("parent-death signal", nix::sys::prctl::set_pdeathsig(Signal::SIGKILL))?;
+            step("new session keyring", keyring::leave_the_logins())?;
             furnish(users_mapped)?;
             Ok(Entered { users_mapped })
         }
@@ -224,7 +226,7 @@ impl Mapper {
 fn furnish(users_mapped: bool) -> Result<(), SupervisorError> {
     const NONE: Option<&str> = None;
     let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    step("make mounts private", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
+    step("keep mounts here", mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE))?;
     step("mount /proc", mount(Some("proc"), "/proc", Some("proc"), quiet | MsFlags::MS_NOEXEC, NONE))?;
     step("mount /run", mount(Some("run"), "/run", Some("tmpfs"), quiet, Some("mode=755")))?;
     step("make the lab's folder", fs::create_dir_all(SOCKETS_FOLDER))?;

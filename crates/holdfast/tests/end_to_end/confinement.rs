@@ -80,10 +80,28 @@ const ATTACKS: &[(&str, &str)] = &[
          unshare -Urm mount -o remount,rw,bind /usr && echo got through; unshare -U true && echo got through",
     ),
     (
+        "keys of the login",
+        "psql -c \"COPY (SELECT 1) TO PROGRAM 'cp /proc/keys /tmp/keys'\"; \
+         grep LOGIN /proc/keys /tmp/keys && echo got through",
+    ),
+    (
         "the machine's files",
         "for folder in / /etc /usr /usr/bin /dev; do touch $folder/new && echo got through; done",
     ),
 ];
+
+/// Name of the session keyring that the tests' login has.
+const LOGIN: &std::ffi::CStr = c"holdfast-test-login";
+
+/// Gives this thread, and what it starts, a session keyring with a name, as a login does.
+fn log_in() {
+    // SAFETY: KEYCTL_JOIN_SESSION_KEYRING (1) reads the name and nothing else.
+    unsafe { libc::syscall(libc::SYS_keyctl, 1, LOGIN.as_ptr()) };
+    let name = LOGIN.to_str().expect("a name");
+    if !fs::read_to_string("/proc/keys").is_ok_and(|keys| keys.contains(name)) {
+        eprintln!("skipped: keys of the login: no keyrings on this machine, or none to be seen");
+    }
+}
 
 /// All that is below a folder, with content and owner.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, u32, Vec<u8>)> {
@@ -139,6 +157,7 @@ fn plant_links(desk: &Desk, node: &str, outside: &Path) {
 }
 
 fn a_database_that_attacks(desk: &Desk) {
+    log_in();
     let before = Before::look(desk);
     let (outside, listener) = open_to_all(desk);
     // Time for the links to be planted before the promotion; the attacks may go on after it, and take long on a busy machine.
@@ -161,7 +180,8 @@ fn a_database_that_attacks(desk: &Desk) {
         .replace("OUT", &outside.display().to_string())
         .replace("RUN", &directory.display().to_string())
         .replace("DESK", &desk.path().display().to_string())
-        .replace("LAB", &lab.join(" "));
+        .replace("LAB", &lab.join(" "))
+        .replace("LOGIN", LOGIN.to_str().expect("a name"));
     let attacked = desk.run(&["shell", "n3", "sh", "-c", &script]);
     attacked.ends_with(0);
     let (made, _) = attacked.stdout.split_once(OVER).expect("every attack is made");

@@ -42,6 +42,8 @@ fn commands_run_inside(desk: &Desk) {
         "n2\n1000\nall default eth0 lo",
         0,
     );
+    // EPERM, and not ENOTTY, which says that this input is no terminal.
+    check(desk, "n1", "perl -e '$typed = \"x\"; ioctl(STDIN, 0x5412, $typed); print $!+0'", "1", 0);
     check(desk, "n1", "cat /proc/1/cmdline | tr '\\0' ' ' | cut -d' ' -f2", "node-init", 0);
     // The database's tools connect without being told where: on a node to its own, from the clients' place to the leader.
     let ask = "psql -Atc 'SELECT inet_server_addr(), pg_is_in_recovery()'";
