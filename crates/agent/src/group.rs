@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::moments::now_ns;
 use crate::offset::{Comparison, Offset, RoundTrip, best};
+use crate::teller::Teller;
 use crate::words::{LONGEST_LINE_BYTES, News, Order, Refusal};
 
 /// How long an agent may take to say its first word: its machine may have to be reached first.
@@ -76,7 +77,7 @@ pub(crate) struct LoadEnded {
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) host: String,
-    input: Option<Box<dyn Write + Send>>,
+    orders: Option<Teller>,
     last_words: Box<dyn FnMut() -> String + Send>,
     pub(crate) version: Option<String>,
     pub(crate) connected: usize,
@@ -179,15 +180,15 @@ impl Group {
     }
 
     /// Tells one agent an order. One that cannot be told anything is found to be gone by what it no longer says.
-    pub(crate) fn tell(&mut self, number: usize, order: &Order) {
-        if let Some(member) = self.members.get_mut(number) {
+    pub(crate) fn tell(&self, number: usize, order: &Order) {
+        if let Some(member) = self.members.get(number) {
             member.tell(order);
         }
     }
 
     /// Tells all that are there.
-    pub(crate) fn tell_all(&mut self, order: &Order) {
-        self.members.iter_mut().for_each(|member| member.tell(order));
+    pub(crate) fn tell_all(&self, order: &Order) {
+        self.members.iter().for_each(|member| member.tell(order));
     }
 
     /// Asks all for their clocks.
@@ -216,13 +217,14 @@ impl Member {
         let say = say.clone();
         let listen = move || listen(output, |event| say.send((number, event)).is_ok());
         let thread = std::thread::Builder::new().name(format!("agent {name}")).spawn(listen);
-        if let Err(error) = thread {
-            return Err((name, host, error));
-        }
+        let orders = match thread.and_then(|_| Teller::to(input)) {
+            Ok(orders) => orders,
+            Err(error) => return Err((name, host, error)),
+        };
         Ok(Member {
             name,
             host,
-            input: Some(input),
+            orders: Some(orders),
             last_words,
             version: None,
             connected: 0,
@@ -257,10 +259,9 @@ impl Member {
         }
     }
 
-    fn tell(&mut self, order: &Order) {
-        if let (Some(input), Ok(mut line)) = (&mut self.input, serde_json::to_vec(order)) {
-            line.push(b'\n');
-            let _ = input.write_all(&line).and_then(|()| input.flush());
+    fn tell(&self, order: &Order) {
+        if let Some(orders) = &self.orders {
+            orders.tell(order);
         }
     }
 
@@ -327,7 +328,7 @@ impl Member {
 
     /// It is gone, or is to go: the end of its input ends it.
     fn give_up(&mut self, why: String) {
-        self.input = None;
+        self.orders = None;
         self.lost.get_or_insert(why);
     }
 }

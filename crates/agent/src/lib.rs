@@ -13,6 +13,7 @@ mod offset;
 mod plan_words;
 mod relay;
 mod serve;
+mod teller;
 mod words;
 
 pub use group::{Group, GroupError, Link};

@@ -13,6 +13,7 @@ use measure::encoding::Encoder;
 
 use crate::batch_words::BatchWords;
 use crate::moments::{moment_of, now_ns, ns_of};
+use crate::teller::Teller;
 use crate::words::{LONGEST_LINE_BYTES, News, Order, Refusal};
 
 /// How often an agent looks around and says that it lives.
@@ -36,34 +37,6 @@ pub enum ServeEnd {
         /// What is wrong with it.
         why: String,
     },
-}
-
-/// Where news go. Lines of several threads do not mix, and nobody who tells something waits for whoever listens: a way that is
-/// cut must not keep an agent from noticing that nobody speaks to it. What waits in memory is what it tells in that time.
-#[derive(Clone)]
-struct Teller(Sender<Vec<u8>>);
-
-impl Teller {
-    /// Writes what it is told, on a thread of its own that ends with the last teller or with whoever listens.
-    fn to(mut output: impl Write + Send + 'static) -> io::Result<Teller> {
-        let (say, lines) = channel::<Vec<u8>>();
-        let write = move || {
-            while let Ok(line) = lines.recv() {
-                if output.write_all(&line).and_then(|()| output.flush()).is_err() {
-                    return;
-                }
-            }
-        };
-        std::thread::Builder::new().name("news".to_owned()).spawn(write)?;
-        Ok(Teller(say))
-    }
-
-    /// Tells something; false when it is known that nobody listens any more.
-    fn tell(&self, news: &News) -> bool {
-        let Ok(mut line) = serde_json::to_vec(news) else { return false };
-        line.push(b'\n');
-        self.0.send(line).is_ok()
-    }
 }
 
 /// An order, or why there are none any more; with the moment at which it was there, nanoseconds.
@@ -244,39 +217,4 @@ fn forward(batches: &Receiver<Batch>, teller: &Teller) -> bool {
             BatchWords::of(batch, &mut encoder).is_ok_and(|words| teller.tell(&News::Batch(Box::new(words))));
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A way that takes nothing until it is opened.
-    struct Cut {
-        opened: Receiver<()>,
-        arrived: Sender<Vec<u8>>,
-    }
-
-    impl Write for Cut {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let _ = self.opened.recv();
-            let _ = self.arrived.send(bytes.to_vec());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn who_tells_something_does_not_wait_for_a_way_that_is_cut() {
-        let ((open, opened), (arrived, lines)) = (channel(), channel());
-        let teller = Teller::to(Cut { opened, arrived }).expect("a thread");
-        for number in 0..3 {
-            assert!(teller.tell(&News::Pong { number, at_ns: 1 }));
-        }
-        drop((open, teller));
-        let whole = lines.iter().collect::<Vec<_>>().concat();
-        assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 3);
-    }
 }

@@ -80,6 +80,10 @@ pub fn heal<T: Transport>(
 }
 
 fn one(transport: impl Transport, entry: Entry, journal: &Journal, patience: Patience) -> Healed {
+    if entry.is_gone {
+        // Never struck, or seen to be gone: what is like the fault now is somebody else's.
+        return was_gone(&transport, entry, None, journal);
+    }
     let (id, intent) = (entry.fault.clone(), entry.intent.clone());
     if !entry.is_struck {
         // Its commands may still be at work on the machine: gone now would not be gone.
@@ -87,7 +91,7 @@ fn one(transport: impl Transport, entry: Entry, journal: &Journal, patience: Pat
     }
     let seen = look(&transport, &intent.gone, &[]);
     if answer(&seen) == Answer::Yes {
-        return was_gone(&transport, entry, seen, journal);
+        return was_gone(&transport, entry, Some(seen), journal);
     }
     let undone = undo((&id, &intent.timer), (&intent.undo, &intent.gone), &transport, journal, patience.gone);
     let outcome = match answer(&undone.seen) {
@@ -111,12 +115,13 @@ fn on_its_way(reach: &Reach) -> Duration {
     }
 }
 
-fn was_gone(transport: &impl Transport, entry: Entry, seen: Vec<Seen>, journal: &Journal) -> Healed {
+/// Takes the timer away. `seen` is what shows just now that the fault is gone, where the journal does not say so.
+fn was_gone(transport: &impl Transport, entry: Entry, seen: Option<Vec<Seen>>, journal: &Journal) -> Healed {
     let mut doubts = Vec::new();
     let mut note = |written: Result<(), JournalError>| {
         doubts.extend(written.err().map(|error| Doubt::Journal(error.to_string())));
     };
-    note(journal.write(&entry.fault, Step::Gone { seen }));
+    seen.into_iter().for_each(|seen| note(journal.write(&entry.fault, Step::Gone { seen })));
     let timer = entry.intent.timer.disarm(transport, &entry.intent.undo);
     if let Ok(end) = &timer {
         note(journal.write(&entry.fault, Step::TimerEnded { end: end.clone() }));

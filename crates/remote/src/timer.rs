@@ -23,7 +23,8 @@ pub const TOO_LATE: u8 = 125;
 /// What the arming says last.
 const ARMED: &str = "armed";
 
-/// What waits on the machine. `$1` is the folder, `$2` the seconds.
+/// What waits on the machine. `$1` is the folder, `$2` the seconds. The login's environment may hold any variable, so that the undo is
+/// found by `$1`, which it cannot change.
 const TIMER: &str = r#"folder=$1
 read -r now rest < /proc/uptime
 deadline=$((${now%.*} + $2))
@@ -32,7 +33,7 @@ echo $$ > "$folder/pid"
 while [ -d "$folder" ] && [ ! -d "$folder/claimed" ]; do
   read -r now rest < /proc/uptime
   if [ "${now%.*}" -ge "$deadline" ] && mkdir "$folder/claimed" 2>/dev/null; then
-    (if (. "$folder/environment"); then . "$folder/environment"; fi; sh "$folder/undo") > "$folder/output" 2>&1 < /dev/null
+    (if (. "$1/environment"); then . "$1/environment"; fi; sh "$1/undo") > "$folder/output" 2>&1 < /dev/null
     echo $? > "$folder/fired.new"
     mv "$folder/fired.new" "$folder/fired"
     exit 0

@@ -221,7 +221,9 @@ fn undone_by_a_service(spoils: impl FnOnce(&Path)) -> (TimerEnd, String) {
         run: ["sh", "-c", &script].map(str::to_owned).into(),
         within: SHORT.gone * 10,
     }];
-    let login = vec!["env".to_owned(), "HOLDFAST_TEST_CONFIGURATION=it's \"there\"".to_owned()];
+    // Beside it one that has a name of the timer's own.
+    let variables = ["HOLDFAST_TEST_CONFIGURATION=it's \"there\"", "folder=/nowhere"];
+    let login = ["env"].into_iter().chain(variables).map(str::to_owned).collect();
     let reach = Reach::Local { through: login };
     let timer = Timer::new(&token().expect("randomness"), LATE);
     timer.arm(&reach, &undo).expect("armed");
@@ -380,6 +382,24 @@ fn healing_says_what_it_could_not_undo() {
     assert_eq!(again.faults[0].outcome, Outcome::WasGone);
     assert_eq!(again.faults[0].timer, Some(TimerEnd::Disarmed));
     assert!(!timer_folders(folder.path())[0].exists());
+}
+
+#[test]
+fn what_the_journal_has_as_gone_is_not_undone_though_something_like_it_stands() {
+    for step in [journal::Step::NotStruck, journal::Step::Gone { seen: Vec::new() }] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::open(folder.path()).expect("a journal");
+        let standing = struck(filled(&marker(folder.path(), &[])), &here(), &journal, PATIENCE);
+        let known = journal::read(folder.path()).expect("readable").expect("there");
+        journal.write(&known.entries[0].fault, step).expect("written");
+        drop((standing, journal));
+        let healing = healed(folder.path());
+        assert_eq!(healing.faults[0].outcome, Outcome::WasGone);
+        assert_eq!(healing.faults[0].timer, Some(TimerEnd::Disarmed));
+        assert!(folder.path().join("mark").exists(), "somebody else put it there since");
+        let again = healed(folder.path());
+        assert_eq!((again.faults.len(), again.closed), (0, 1));
+    }
 }
 
 #[test]
