@@ -111,7 +111,9 @@ pub fn predict(scenario: &Scenario, scale: &Scale) -> Result<Prediction, ShapeEr
         let theirs = count(&|path| path.len().saturating_sub(1));
         if nodes > hosts.len() { theirs.max(nodes.div_ceil(HOSTS_PER_RACK)) } else { theirs }
     });
-    let cluster = Cluster::even(regions, zones, racks.max(zones), nodes)?;
+    // None at all is refused there.
+    let racks = if racks == 0 { 0 } else { racks.max(zones) };
+    let cluster = Cluster::even(regions, zones, racks, nodes)?;
     let each = scale.replicas.unwrap_or(REPLICAS.min(nodes));
     let ranges = scale.ranges.unwrap_or(nodes.saturating_mul(RANGES_PER_NODE));
     let seed = scale.seed.or(scenario.seed).unwrap_or(1);
@@ -262,6 +264,7 @@ mod tests {
             Scale { replicas: Some(0), ..scale() },
             Scale { copysets: Some(1), ..scale() },
             Scale { copysets: Some(usize::MAX), ..scale() },
+            Scale { racks: Some(0), ..scale() },
             Scale { racks: Some(0), zones: Some(0), ..scale() },
         ] {
             assert!(check("host-failure.yaml", &scale).is_err(), "{scale:?}");

@@ -105,7 +105,8 @@ fn complete(
         return Ok(());
     }
     write(&path, &scenario)?;
-    let first_seed = (cell.runs.len() + 1).to_string();
+    // One that gave no result is not drawn again.
+    let first_seed = cell.runs.iter().map(|run| run.seed).max().map_or(1, |seed| seed + 1).to_string();
     let further = ["--seed", &first_seed, "--repeat", &missing.to_string()];
     let (_, result) = program::run_file(holdfast, &path, &further)?;
     let matrix: MatrixResult = serde_json::from_value(result).context("matrix.json")?;

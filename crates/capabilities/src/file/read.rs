@@ -93,10 +93,10 @@ fn commit(word: &str, protocol: Protocol) -> Commit {
     }
 }
 
-/// Where a text stands that has these words in it.
+/// Where a template stands that has these words in it; two braces in a row are one that is meant literally.
 fn node_with(node: &Node, words: &str) -> Option<Spot> {
     match &node.value {
-        yaml::Value::Scalar { text, .. } => text.contains(words).then_some(node.head),
+        yaml::Value::Scalar { text, .. } => text.replace("{{", "").contains(words).then_some(node.head),
         yaml::Value::List(items) => items.iter().find_map(|item| node_with(item, words)),
         yaml::Value::Map(entries) => entries.iter().find_map(|entry| node_with(&entry.value, words)),
     }

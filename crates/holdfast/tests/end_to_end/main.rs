@@ -14,6 +14,7 @@ mod contract;
 mod disks;
 mod engines;
 mod etcd;
+mod failures;
 mod flaws;
 mod galera;
 mod holdfast;
