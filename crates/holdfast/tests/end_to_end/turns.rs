@@ -7,14 +7,20 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::failures;
 
+/// So many tests that want the machine to themselves wait for each other: until all places are free nobody else begins, and some
+/// stay empty as long as the longest test lasts.
+const TOGETHER: usize = 2;
+
 /// Places of this machine, and who waits for all of them at once.
 #[derive(Default)]
 struct Places {
     taken: usize,
     waiting_for_all: usize,
+    /// Whether nobody takes a single place until those who wait for all have had them.
+    are_emptied: bool,
 }
 
-static PLACES: Mutex<Places> = Mutex::new(Places { taken: 0, waiting_for_all: 0 });
+static PLACES: Mutex<Places> = Mutex::new(Places { taken: 0, waiting_for_all: 0, are_emptied: false });
 static CHANGED: Condvar = Condvar::new();
 
 /// A test's places, until dropped.
@@ -22,16 +28,18 @@ pub struct Turn(usize);
 
 /// One place.
 pub fn beside_others() -> Turn {
-    let places = wait_while(places(), |places| places.waiting_for_all > 0 || places.taken >= in_all());
+    let places = wait_while(places(), |places| places.are_emptied || places.taken >= in_all());
     take(places, 1)
 }
 
-/// The machine to oneself. Nobody else begins while this waits.
+/// The machine to oneself.
 pub fn machine() -> Turn {
     let mut places = places();
     places.waiting_for_all += 1;
+    places.are_emptied |= places.waiting_for_all >= TOGETHER;
     let mut places = wait_while(places, |places| places.taken > 0);
     places.waiting_for_all -= 1;
+    places.are_emptied &= places.waiting_for_all > 0;
     take(places, in_all())
 }
 
