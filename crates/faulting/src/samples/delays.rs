@@ -19,7 +19,7 @@ const JITTERED_SHARE: f64 = 0.05;
 /// The quantile that stands for a constant delay.
 const FASTEST: f64 = 0.05;
 /// Intervals hold with so many standard deviations on each side (99.99 %),
-pub const DEVIATIONS: f64 = 4.0;
+const DEVIATIONS: f64 = 4.0;
 /// and bands with this chance of being left.
 const BAND_CHANCE: f64 = 1e-4;
 /// Where jitter spreads them, late datagrams widen the interval by this.

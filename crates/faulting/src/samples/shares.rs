@@ -1,17 +1,18 @@
 //! Shares of datagrams that meet a fate, and whether what was counted is such a share. Pure.
 //!
-//! Intervals are Wilson's (1927) at four standard deviations: one in ten thousand honest counts lies outside.
+//! Intervals are Wilson's (1927) at five standard deviations: one in a million honest counts lies outside. A run judges dozens,
+//! and is repeated hundreds of times: at four, one in ten thousand, an honest fault was refuted now and then.
 
-use crate::samples::delays::DEVIATIONS;
-
+/// Half an interval's width in standard deviations.
+const DEVIATIONS: f64 = 5.0;
 /// Datagrams that a machine may lose without being asked to, of as many as a look sends.
 const STRAYS: usize = 1;
 /// So many datagrams are sent that a share is known to this part of itself, or of what it leaves,
-const NARROW_SHARE: f64 = 0.28;
+const NARROW_SHARE: f64 = 0.35;
 /// or to this.
-const NARROW: f64 = 0.01;
+const NARROW: f64 = 0.0125;
 /// So many must be expected to meet a fate, so that next to none is no chance.
-const EXPECTED_MIN: f64 = 20.0;
+const EXPECTED_MIN: f64 = 30.0;
 /// So many show a share at the least,
 const COUNT_MIN: usize = 250;
 /// and so many, of which a busy machine sends fewer while a short fault stands, are sent for it: some may stray, or fewer arrive than is expected by chance.
