@@ -5,6 +5,7 @@
 //! features of what that stands on, and would be built a second time for their tests.
 
 mod chromium;
+mod failures;
 mod stream;
 pub mod tally;
 
@@ -21,7 +22,7 @@ const TESTS: [&str; 3] = ["test", "--workspace", "--tests"];
 /// Environment variable of a test program: how many of its tests run at the same time.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// Most tests wait most of the time. Those that keep a processor busy take turns (`end_to_end/turns.rs`).
-const THREADS_FOR_A_PROCESSOR: usize = 2;
+const THREADS_FOR_A_PROCESSOR: usize = 3;
 
 /// The top folder of the repository this program was built from.
 #[must_use]
@@ -64,6 +65,9 @@ pub fn run(all: bool) -> anyhow::Result<ExitCode> {
     step("tests", &mut tally, || tests(all))?;
     for skipped in &tally.skipped {
         println!("skipped: {skipped}");
+    }
+    for line in &tally.failures {
+        println!("{line}");
     }
     println!("{:.0} s in all", began.elapsed().as_secs_f64());
     println!("{tally}");

@@ -11,6 +11,7 @@ use anyhow::Context;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::failures::Failures;
 use crate::tally::{Tally, skipped_line};
 
 /// Where all of it is kept, under the target directory.
@@ -19,7 +20,8 @@ const LOG: &str = "xtask-test.log";
 /// How long no test may end before the test program is taken for one that hangs. The longest test takes a third of it.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
-/// What stands in the output of a test that passed is of no interest, but for its word that it was skipped.
+/// What stands in the output of a test that passed is of no interest, but for its word that it was skipped. Those that are left
+/// out by `#[ignore]` are counted.
 #[derive(Default)]
 struct Screen {
     within_successes: bool,
@@ -33,15 +35,16 @@ impl Screen {
             _ if line.starts_with("test result: ") => self.within_successes = false,
             _ => {}
         }
-        let passed = line.starts_with("test ") && line.ends_with(" ... ok");
+        let expected =
+            line.starts_with("test ") && (line.ends_with(" ... ok") || line.contains(" ... ignored"));
         let empty = line.is_empty()
             || line == "running 0 tests"
             || line.starts_with("test result: ok. 0 passed; 0 failed; 0 ig");
-        (!self.within_successes && !passed && !empty) || skipped_line(line).is_some()
+        (!self.within_successes && !expected && !empty) || skipped_line(line).is_some()
     }
 }
 
-/// Runs it; whether it succeeded, and what its lines count.
+/// Runs it; whether it succeeded, and what its lines count and tell.
 ///
 /// # Errors
 /// When it cannot be started or its output cannot be kept.
@@ -58,7 +61,7 @@ pub fn run(command: &mut Command) -> anyhow::Result<(bool, Tally)> {
         lines_of(stderr, sender);
     }
     let began = Instant::now();
-    let (mut tally, mut screen) = (Tally::default(), Screen::default());
+    let (mut tally, mut screen, mut failures) = (Tally::default(), Screen::default(), Failures::default());
     let mut hung = false;
     loop {
         let line = match receiver.recv_timeout(PATIENCE) {
@@ -76,12 +79,14 @@ pub fn run(command: &mut Command) -> anyhow::Result<(bool, Tally)> {
         writeln!(log, "{:7.1} {line}", began.elapsed().as_secs_f64())
             .with_context(|| format!("write {}", path.display()))?;
         tally.read(&line);
+        failures.read(&line);
         if screen.shows(&line) {
             println!("{line}");
         }
     }
     let status = child.wait().context("wait for cargo test")?;
     println!("all of the tests' output: {}", path.display());
+    tally.failures = failures.lines;
     Ok((status.success() && !hung, tally))
 }
 
@@ -120,6 +125,7 @@ mod tests {
             ("running 2 tests", true),
             ("test a ... ok", false),
             ("test b ... FAILED", true),
+            ("test c ... ignored, second tier", false),
             ("successes:", false),
             ("chatter", false),
             ("skipped: a: no tun", true),

@@ -15,6 +15,8 @@ pub struct Tally {
     pub skipped: BTreeSet<String>,
     /// Left out by `#[ignore]`; they are counted with the skipped.
     pub ignored: usize,
+    /// Why tests failed, line by line.
+    pub failures: Vec<String>,
 }
 
 impl Tally {
@@ -42,6 +44,7 @@ impl Tally {
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.skipped.extend(other.skipped);
+        self.failures.extend(other.failures);
     }
 }
 

@@ -127,7 +127,7 @@ const RACK_LOST: &str = "name: rack-lost\n\
                          site: { regions: { dc1: { zones: { a: { racks: { r1: { hosts: 2 }, r2: { hosts: 1 } } } } } } }\n\
                          database:\n  engine: postgres\n  nodes: [dc1/a/r1/h1, dc1/a/r1/h2]\n\
                          \x20 failover: { ha-restart: { after: 1s } }\n\
-                         loads: [ { workload: ledger, clients: 2, from: dc1/a/r2 } ]\n\
+                         loads: [ { workload: ledger, clients: 2, from: dc1/a/r2, rate: 100/s } ]\n\
                          schedule:\n  - { phase: baseline, for: 3s }\n\
                          \x20 - { phase: off, for: 10s, faults: [ { power-off: { rack: dc1/a/r1 }, for: 2s } ] }\n\
                          expect: { lost_writes: 0 }\n";

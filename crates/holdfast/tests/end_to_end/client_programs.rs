@@ -98,7 +98,7 @@ fn a_run_whose_client_program_is_killed_never_passes_and_says_why() {
     let Some(desk) = Desk::with_a_lab(test) else { return };
     let (_folder, path) = scenario(&desk, clients_of_the_guide()[0]);
     let before = Before::look(&desk);
-    let loads = "loads=[{ workload: ledger, clients: 2, from: dc1 }]";
+    let loads = "loads=[{ workload: ledger, clients: 2, from: dc1, rate: 100/s }]";
     let running = desk.start(&arguments(&[&["run", &path, "--set", loads]]));
     if !running.says("phase baseline") {
         let finished = running.wait();

@@ -17,11 +17,11 @@ name: pointed-at
 site: { regions: { dc1: { zones: { a: { racks: { r1: { hosts: 1 }, r2: { hosts: 1 }, r3: { hosts: 1 } } } } } } }
 database: { engine: cockroachdb, nodes: [dc1/a/r1, dc1/a/r2, dc1/a/r3] }
 loads:
-  - { workload: tpcb, clients: 2, from: dc1 }
-  - { workload: ledger, clients: 3, from: dc1 }
-  - { workload: bank, clients: 3, from: dc1 }
-  - { workload: append, clients: 3, from: dc1 }
-  - { workload: register, clients: 3, from: dc1 }
+  - { workload: tpcb, clients: 2, from: dc1, rate: 30/s }
+  - { workload: ledger, clients: 3, from: dc1, rate: 30/s }
+  - { workload: bank, clients: 3, from: dc1, rate: 30/s }
+  - { workload: append, clients: 3, from: dc1, rate: 30/s }
+  - { workload: register, clients: 3, from: dc1, rate: 30/s }
 schedule:
   - { phase: baseline, for: 3s }
   - { phase: fault, for: 6s, faults: [{ power-off: { host: dc1/a/r3/h1 }, for: 4s }] }

@@ -14,7 +14,7 @@ use crate::traces::{Before, processes};
 use crate::turns::beside_others;
 
 /// Only who promotes and who follows matters.
-const LEDGER: &str = "loads=[{ workload: ledger, clients: 2, from: dc1 }]";
+const LEDGER: &str = "loads=[{ workload: ledger, clients: 2, from: dc1, rate: 100/s }]";
 /// What an attack prints where it got through.
 const THROUGH: &str = "got through";
 /// What is printed before each attack's name.

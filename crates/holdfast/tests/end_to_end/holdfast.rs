@@ -41,7 +41,7 @@ pub const SMALL: [&str; 7] = [
     "scenarios/host-failure.yaml",
     "--set=database.nodes=2",
     "--set=database.failover.ha-restart.after=1s",
-    "--set=loads=[{ workload: ledger, clients: 2, from: dc1 }]",
+    "--set=loads=[{ workload: ledger, clients: 2, from: dc1, rate: 100/s }]",
     "--set=schedule=[{ phase: warm-up, for: 1s }, { phase: baseline, for: 2s }, { phase: fault, for: 4s, faults: [{ \
      power-off: { host: leader }, at: 0s, for: 2s }] }, { phase: recovery, for: 1s }]",
     "--set=expect={ lost_writes: 0, invented_writes: 0 }",

@@ -49,7 +49,7 @@ fn report_alone_says_the_same(desk: &Desk, finished: &Finished) {
 const ALL_OFF: &str = "name: all-off\nsite: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }\n\
                        database: { engine: postgres, nodes: 3, replication: { synchronous: any 1 }, \
                        failover: { promote: { after: 1s } } }\n\
-                       loads: [ { workload: ledger, clients: 2, from: dc1 } ]\n\
+                       loads: [ { workload: ledger, clients: 2, from: dc1, rate: 100/s } ]\n\
                        schedule: [ { phase: baseline, for: 4s }, \
                        { phase: fault, for: 12s, faults: [{ power-off: { region: dc1 }, for: 3s }] } ]\n\
                        expect: { lost_writes: 0 }\n";

@@ -51,7 +51,7 @@ fn a_partition_leaks_through_neither_family_either_way() {
     // Time to ask everybody before the cut and while it stands, on a slow machine too.
     let short = "schedule=[{ phase: baseline, for: 5s }, { phase: cut-off, for: 9s, faults: [{ partition: { isolate: leader }, \
                  at: 0s, for: 8s }] }, { phase: recovery, for: 3s }]";
-    let ledger = "loads=[{ workload: ledger, clients: 2, from: dc1 }]";
+    let ledger = "loads=[{ workload: ledger, clients: 2, from: dc1, rate: 100/s }]";
     let run = ["run", "scenarios/partition.yaml", "--set", short, "--set", ledger];
     let running = desk.start(&arguments(&[&run, &IPV6]));
     assert!(running.says("phase baseline"));

@@ -14,7 +14,7 @@ use crate::turns::machine;
 const POWER_OFF: &str = "name: small
 site: { regions: { dc1: { zones: { a: { hosts: 3 } } } } }
 database: { engine: control, nodes: 3, replication: { synchronous: any 1 }, failover: none }
-loads: [{ workload: ledger, clients: 2 }]
+loads: [{ workload: ledger, clients: 2, rate: 100/s }]
 schedule:
   - { phase: baseline, for: 2s }
   - { phase: fault, for: 4s, faults: [{ power-off: { host: leader }, at: 500ms, for: 2s }] }

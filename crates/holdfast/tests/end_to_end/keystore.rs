@@ -39,9 +39,9 @@ name: keys
 site: { regions: { dc1: { zones: { a: { hosts: 1 } } } } }
 database: { engine: ./keystore.yaml, nodes: 1 }
 loads:
-  - { workload: ledger, clients: 3, from: dc1 }
-  - { workload: bank, clients: 2, from: dc1 }
-  - { workload: register, clients: 2, from: dc1 }
+  - { workload: ledger, clients: 3, from: dc1, rate: 100/s }
+  - { workload: bank, clients: 2, from: dc1, rate: 100/s }
+  - { workload: register, clients: 2, from: dc1, rate: 100/s }
 schedule:
   - { phase: baseline, for: 3s }
   - { phase: fault, for: 6s, faults: [{ power-off: { host: dc1/a/h1 }, at: 0s, for: 2s }] }
@@ -97,7 +97,7 @@ fn a_store_of_keys_that_answers_before_it_syncs_is_caught() {
     let test = "a_store_of_keys_that_answers_before_it_syncs_is_caught";
     let careless = ENGINE.replace("[keystore, serve, ", "[keystore, serve, \"--no-sync\", ");
     assert_ne!(careless, ENGINE);
-    let loads = "loads=[{ workload: ledger, clients: 3, from: dc1 }]";
+    let loads = "loads=[{ workload: ledger, clients: 3, from: dc1, rate: 100/s }]";
     let Some(result) = ended_with(test, &careless, 1, &["--set", loads]) else { return };
     assert_eq!(result["verdict"], "fail", "{result:#}");
     let ledger = check(&result, "ledger");

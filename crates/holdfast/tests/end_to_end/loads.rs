@@ -25,8 +25,8 @@ fn a_final_read_that_never_happened_leaves_every_check_unknown() {
 
 const UNREAD: &str = "name: unread\nsite: { regions: { dc1: { zones: { a: { hosts: 1 } } } } }\n\
                       database: { engine: postgres, nodes: 1, replication: { synchronous: off } }\n\
-                      loads:\n  - { workload: register, clients: 2, from: dc1 }\n  \
-                      - { workload: append, clients: 2, from: dc1 }\n\
+                      loads:\n  - { workload: register, clients: 2, from: dc1, rate: 100/s }\n  \
+                      - { workload: append, clients: 2, from: dc1, rate: 100/s }\n\
                       schedule: [ { phase: baseline, for: 2s } ]\n";
 
 /// A transaction zeroes the file without which PostgreSQL does not start, and syncs it; then the node loses its power.

@@ -434,7 +434,7 @@ fn twelve_mirrored_nodes_come_up_and_take_writes() {
     let scenario = "name: twelve
 site: { regions: { dc1: { zones: { a: { hosts: 12 } } } } }
 database: { engine: postgres, nodes: 12, storage: { replicas: 2, acknowledge: sync } }
-loads: [{ workload: ledger, clients: 2, from: dc1 }]
+loads: [{ workload: ledger, clients: 2, from: dc1, rate: 100/s }]
 schedule: [{ phase: baseline, for: 5s }]
 expect: { lost_writes: 0 }
 ";

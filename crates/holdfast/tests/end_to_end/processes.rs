@@ -49,7 +49,7 @@ fn processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_na
     let Some(desk) = Desk::with_a_lab(name) else { return };
     let scenario = "name: dead\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
                     database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
-                    loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
+                    loads: [ { workload: ledger, clients: 1, from: dc1, rate: 100/s } ]\n\
                     schedule: [ { phase: baseline, for: 2s }, { phase: fault, for: 6s, faults: [ { process: { of: n2, how: \
                     kill, restart: never } } ] } ]\nexpect: { lost_writes: 0 }\n";
     std::fs::write(desk.path().join("dead.yaml"), scenario).expect("a scenario");

@@ -16,7 +16,7 @@ fn scenario(links: &str, faults: &[&str]) -> String {
         "name: receipts\nsite:\n  regions:\n    dc1: {{ zones: {{ a: {{ hosts: 1 }} }} }}\n    \
          dc2: {{ zones: {{ a: {{ hosts: 1 }}, b: {{ hosts: 1 }} }} }}\n{links}\
          database: {{ engine: control, nodes: 3, replication: {{ synchronous: any 1 }}, failover: none }}\n\
-         loads: [ {{ workload: register, clients: 2, from: dc1 }} ]\n\
+         loads: [ {{ workload: register, clients: 2, from: dc1, rate: 100/s }} ]\n\
          schedule:\n  - {{ phase: baseline, for: 2s }}\n{}",
         phases.collect::<String>()
     )

@@ -18,7 +18,12 @@ fn under_load(desk: &Desk) -> Running {
         &["run", "scenarios/host-failure.yaml", "--keep"],
         &SHORT,
         &RESTART_SOON,
-        &["--set", "schedule.1.for=600s", "--set", "loads=[{ workload: ledger, clients: 2, from: dc1 }]"],
+        &[
+            "--set",
+            "schedule.1.for=600s",
+            "--set",
+            "loads=[{ workload: ledger, clients: 2, from: dc1, rate: 100/s }]",
+        ],
     ]));
     assert!(running.says("phase baseline"));
     running

@@ -1,11 +1,12 @@
-//! Which tests may run at the same time: a run keeps about two thirds of a core busy, so two cores carry three.
+//! Which tests may run at the same time: a run whose loads keep a rate takes less than half a core, so two cores carry four.
 //!
 //! A test of the first tier takes one place and is written to hold beside others; a test that fills the machine by itself
 //! takes all of them.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use crate::failures;
+use crate::notes::{Stretch, keep_failures};
 
 /// So many tests that want the machine to themselves wait for each other: until all places are free nobody else begins, and some
 /// stay empty as long as the longest test lasts.
@@ -24,39 +25,45 @@ static PLACES: Mutex<Places> = Mutex::new(Places { taken: 0, waiting_for_all: 0,
 static CHANGED: Condvar = Condvar::new();
 
 /// A test's places, until dropped.
-pub struct Turn(usize);
+pub struct Turn {
+    places: usize,
+    stretch: Stretch,
+}
 
 /// One place.
 pub fn beside_others() -> Turn {
+    let wait = Instant::now();
     let places = wait_while(places(), |places| places.are_emptied || places.taken >= in_all());
-    take(places, 1)
+    take(places, 1, wait)
 }
 
 /// The machine to oneself.
 pub fn machine() -> Turn {
+    let wait = Instant::now();
     let mut places = places();
     places.waiting_for_all += 1;
     places.are_emptied |= places.waiting_for_all >= TOGETHER;
     let mut places = wait_while(places, |places| places.taken > 0);
     places.waiting_for_all -= 1;
     places.are_emptied &= places.waiting_for_all > 0;
-    take(places, in_all())
+    take(places, in_all(), wait)
 }
 
 fn in_all() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| usize::from(cores) * 3 / 2)
+    std::thread::available_parallelism().map_or(1, |cores| usize::from(cores) * 2)
 }
 
-fn take(mut places: MutexGuard<'static, Places>, count: usize) -> Turn {
-    failures::keep();
+fn take(mut places: MutexGuard<'static, Places>, count: usize, wait: Instant) -> Turn {
+    keep_failures();
     places.taken += count;
-    Turn(count)
+    Turn { places: count, stretch: Stretch::after(wait) }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        places().taken -= self.0;
+        places().taken -= self.places;
         CHANGED.notify_all();
+        self.stretch.ends(self.places);
     }
 }
 

@@ -52,7 +52,7 @@ fn a_fault_on_a_role_that_nobody_has_leaves_the_verdict_unknown() {
     };
     let text = "name: nobody\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
                 database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
-                loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
+                loads: [ { workload: ledger, clients: 1, from: dc1, rate: 100/s } ]\n\
                 schedule:\n  - { phase: baseline, for: 2s }\n  - phase: fault\n    for: 5s\n    faults:\n      \
                 - { power-off: { host: dc1/a/h2 }, at: 0s, for: 4s }\n      \
                 - { power-off: { host: a-follower }, at: 2s, for: 1s }\n\

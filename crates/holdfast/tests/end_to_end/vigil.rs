@@ -10,7 +10,7 @@ use crate::turns::beside_others;
 /// Two nodes without faults.
 const QUIET: &str = "name: quiet\nsite: { regions: { dc1: { zones: { a: { hosts: 2 } } } } }\n\
                      database: { engine: postgres, nodes: 2, replication: { synchronous: off } }\n\
-                     loads: [ { workload: ledger, clients: 1, from: dc1 } ]\n\
+                     loads: [ { workload: ledger, clients: 1, from: dc1, rate: 100/s } ]\n\
                      schedule: [ { phase: baseline, for: 10s } ]\nexpect: { lost_writes: 0 }\n";
 
 #[test]
@@ -54,22 +54,16 @@ fn a_lab_that_nobody_watched_leaves_the_verdict_unknown_and_names_the_watch() {
     }
 }
 
-/// What a stranger does to all processes of this name on a node.
-fn signal(desk: &Desk, signal: &str, which: &str) {
-    let all = format!(
-        "for p in /proc/[0-9]*; do read c < $p/comm; [ \"$c\" = postgres ] && echo ${{p#/proc/}}; done | {which} | while read p; do kill -{signal} $p; done"
-    );
-    desk.run(&["shell", "n2", "sh", "-c", &all]).ends_with(0);
-}
+/// Sends a signal to those of a node's PostgreSQL processes that the second word picks from their ids.
+const SIGNAL: &str = "signal() { for p in /proc/[0-9]*; do read c < $p/comm; [ \"$c\" = postgres ] && echo ${p#/proc/}; done \
+                      | eval \"$2\" | while read p; do kill -$1 $p; done; }; ";
+/// All of them for a second; then one that is not the first: only the database's log tells of it.
+const STOP_AND_KILL: &str =
+    "signal STOP cat; sleep 1; signal CONT cat; signal KILL 'sort -n | tail -n 1'; sleep 1; ";
 
-/// A stranger stops all processes of the second node for a second and kills one that is not the first: only the database's
-/// log tells of it.
-fn stop_and_kill(desk: &Desk) {
-    signal(desk, "STOP", "cat");
-    sleep(Duration::from_secs(1));
-    signal(desk, "CONT", "cat");
-    signal(desk, "KILL", "sort -n | tail -n 1");
-    sleep(Duration::from_secs(1));
+/// What a stranger does on the second node, in one visit: each takes its time to begin, and the run does not wait.
+fn visit(desk: &Desk, does: &str) {
+    desk.run(&["shell", "n2", "sh", "-c", &format!("{SIGNAL}{does}")]).ends_with(0);
 }
 
 #[test]
@@ -80,8 +74,7 @@ fn a_stranger_who_stops_and_kills_processes_of_a_node_is_named_and_leaves_the_ve
     std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
     let running = desk.start(&["run", "quiet.yaml"]);
     assert!(running.says("phase baseline"));
-    stop_and_kill(&desk);
-    signal(&desk, "KILL", "sort -n | head -n 1");
+    visit(&desk, &format!("{STOP_AND_KILL}signal KILL 'sort -n | head -n 1'"));
     let finished = running.wait();
     let result = finished.ends_with(2).result();
     let seen = result["lab"]["interference"].to_string();
@@ -104,9 +97,8 @@ fn a_stranger_whom_the_scenario_expects_is_named_and_leaves_no_doubt() {
     std::fs::write(desk.path().join("quiet.yaml"), QUIET).expect("a scenario");
     let running = desk.start(&["run", "quiet.yaml", "--set", "database.interference=expected"]);
     assert!(running.says("phase baseline"));
-    stop_and_kill(&desk);
     // A server that is told to end catches the signal, and ends in order.
-    signal(&desk, "TERM", "sort -n | head -n 1");
+    visit(&desk, &format!("{STOP_AND_KILL}signal TERM 'sort -n | head -n 1'"));
     let finished = running.wait();
     let result = finished.ends_with(0).result();
     let seen = result["lab"]["interference"].as_array().expect("what was seen");
@@ -142,10 +134,10 @@ fn a_stranger_who_kills_what_patroni_has_started_is_named_and_leaves_the_verdict
         return;
     }
     // One that PostgreSQL has started: only its log, which is Patroni's, tells of it.
-    signal(&desk, "KILL", "sort -n | tail -n 1");
+    visit(&desk, "signal KILL 'sort -n | tail -n 1'");
     sleep(STANDS_FOR);
     // PostgreSQL itself, which Patroni has started and left to the init.
-    signal(&desk, "KILL", "sort -n | head -n 1");
+    visit(&desk, "signal KILL 'sort -n | head -n 1'");
     let finished = running.wait();
     finished.ends_with(2);
     let result = finished.result();
