@@ -6,6 +6,7 @@
 
 mod chromium;
 mod failures;
+pub mod part;
 mod stream;
 pub mod tally;
 
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use part::Part;
 use tally::Tally;
 
 /// How cargo is asked for all tests. Not for examples, which clippy looks at, nor for code in comments, of which there is
@@ -49,11 +51,20 @@ enum Outcome {
     Counted(Tally),
 }
 
+/// Which tests are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tests {
+    /// Those of the first tier.
+    First,
+    /// All of them, or a part.
+    All(Option<Part>),
+}
+
 /// Does all steps, even after one has failed: one run shows everything that is wrong.
 ///
 /// # Errors
 /// When cargo cannot be started or the repository cannot be read.
-pub fn run(all: bool) -> anyhow::Result<ExitCode> {
+pub fn run(wanted: Tests) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let mut tally = Tally::default();
     step("chromium", &mut tally, || Ok(chromium::make_sure()))?;
@@ -62,7 +73,7 @@ pub fn run(all: bool) -> anyhow::Result<ExitCode> {
     step("clippy", &mut tally, || tool("clippy", "clippy", &clippy))?;
     step("build", &mut tally, build)?;
     step("machine", &mut tally, machine)?;
-    step("tests", &mut tally, || tests(all))?;
+    step("tests", &mut tally, || tests(wanted))?;
     for skipped in &tally.skipped {
         println!("skipped: {skipped}");
     }
@@ -140,15 +151,29 @@ fn machine() -> anyhow::Result<Outcome> {
     })
 }
 
-fn tests(all: bool) -> anyhow::Result<Outcome> {
+/// Names of all tests, as the test programs list them.
+fn listed() -> anyhow::Result<String> {
+    let listed = cargo().args(TESTS).args(["--quiet", "--", "--list", "--format", "terse"]).output()?;
+    anyhow::ensure!(
+        listed.status.success(),
+        "the tests cannot be listed: {}",
+        String::from_utf8_lossy(&listed.stderr)
+    );
+    Ok(String::from_utf8(listed.stdout)?)
+}
+
+fn tests(wanted: Tests) -> anyhow::Result<Outcome> {
     let mut command = cargo();
     command.args(TESTS).args(["--no-fail-fast", "--", "--show-output"]);
     if std::env::var_os(TEST_THREADS).is_none() {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         command.env(TEST_THREADS, (THREADS_FOR_A_PROCESSOR * processors).to_string());
     }
-    if all {
+    if let Tests::All(part) = wanted {
         command.arg("--include-ignored");
+        if let Some(part) = part {
+            command.arg("--exact").args(part.of_listed(&listed()?)?);
+        }
     }
     let (succeeded, mut tally) = stream::run(&mut command)?;
     if !succeeded && tally.failed == 0 {

@@ -7,12 +7,17 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
+use suite::Tests;
+
 fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let words: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
     match words.as_slice() {
-        ["test"] if arguments.len() == 1 => suite::run(false),
-        ["test", "--all"] if arguments.len() == 2 => suite::run(true),
+        ["test"] if arguments.len() == 1 => suite::run(Tests::First),
+        ["test", "--all"] if arguments.len() == 2 => suite::run(Tests::All(None)),
+        ["test", "--all", "--part", part] if arguments.len() == 4 => {
+            suite::run(Tests::All(Some(part.parse()?)))
+        }
         _ => {
             let mut chores = suite::cargo();
             // Its results are expected where the caller stands.

@@ -20,6 +20,9 @@ enum Command {
         /// Also the tests that are left out for their length
         #[arg(long)]
         all: bool,
+        /// With `--all`, a part of them: 2/3 is the second of three
+        #[arg(long, requires = "all")]
+        part: Option<suite::part::Part>,
     },
     /// Only what is a matter of order: imports, sizes, names, words
     Tidy,
@@ -250,7 +253,8 @@ enum Bench {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Test { all } => suite::run(all),
+        Command::Test { all: false, .. } => suite::run(suite::Tests::First),
+        Command::Test { all: true, part } => suite::run(suite::Tests::All(part)),
         Command::Tidy => {
             let found = xtask::tidy::check_repository(&xtask::repository_root())?;
             for violation in &found {

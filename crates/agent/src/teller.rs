@@ -1,19 +1,19 @@
-//! Lines to the other end of a way, news or orders.
+//! Sends lines of JSON over one direction of a connection, for several threads.
 //!
-//! Lines of several threads do not mix, and nobody who tells something waits for whoever listens: a way that is cut must not keep
-//! either end from noticing that the other says nothing. What waits in memory is what is told in that time.
+//! Lines of two threads do not mix, and no sender waits for the receiver: while a connection is cut, either end still has to notice
+//! that the other is silent. Lines that are not written yet wait in memory.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Sender, channel};
 
 use serde::Serialize;
 
-/// Where lines go. The way is closed once the last of its tellers is gone and all is written.
+/// Where lines are sent. The connection is closed once its last sender is dropped and all lines are written.
 #[derive(Clone)]
 pub(crate) struct Teller(Sender<Vec<u8>>);
 
 impl Teller {
-    /// Writes what it is told, on a thread of its own that ends with the last teller or with whoever listens.
+    /// Writes lines to `output`, on a thread of its own that ends with the last sender or when a write fails.
     pub(crate) fn to(mut output: impl Write + Send + 'static) -> io::Result<Teller> {
         let (say, lines) = channel::<Vec<u8>>();
         let write = move || {
@@ -27,7 +27,7 @@ impl Teller {
         Ok(Teller(say))
     }
 
-    /// Tells something; false when it is known that nobody listens any more.
+    /// Sends a line; false when it is known that no more lines are written.
     pub(crate) fn tell(&self, words: &impl Serialize) -> bool {
         let Ok(mut line) = serde_json::to_vec(words) else { return false };
         line.push(b'\n');

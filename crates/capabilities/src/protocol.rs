@@ -134,6 +134,12 @@ impl Protocol {
         self == Protocol::Postgres
     }
 
+    /// Whether clients look for the one node that takes writes, and read there what no other node need have.
+    #[must_use]
+    pub fn reads_at_the_leader(self) -> bool {
+        matches!(self, Protocol::Postgres | Protocol::Redis)
+    }
+
     /// Which workloads it carries.
     #[must_use]
     pub fn understands(self) -> Understands {

@@ -30,8 +30,8 @@ pub const SCRIPT: &str = "script-conditions";
 const TPCC_CONDITIONS: usize = 12;
 
 /// Counts of a report that tell of more than of missing rows.
-pub(crate) const VIOLATED: &str = "conditions_violated";
-pub(crate) const LOADED_DIFFER: &str = "kinds_of_loaded_rows_that_differ";
+const VIOLATED: &str = "conditions_violated";
+const LOADED_DIFFER: &str = "kinds_of_loaded_rows_that_differ";
 
 /// Transactions of a load, by how they came out. Those that rolled back because they were asked to are left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Check for Conditions {
             story.doubt(
                 "there is no final look at the conditions, so it is not known whether they hold".into(),
             );
-            (report.verdict, report.explanation) = story.conclude(String::new());
+            report.conclude(story, String::new());
             return report;
         };
         report.counts.extend(look.counts.iter().map(|(name, count)| (name.clone(), *count)));
@@ -193,10 +193,10 @@ impl Check for Conditions {
             ));
         }
         let conditions = counted(looked_at, "condition");
-        (report.verdict, report.explanation) = story.conclude(format!(
-            "{conditions} looked at after {}, none is violated{rows}",
-            counted(usize::try_from(acknowledged).unwrap_or_default(), "acknowledged transaction")
-        ));
+        let transactions =
+            counted(usize::try_from(acknowledged).unwrap_or_default(), "acknowledged transaction");
+        report
+            .conclude(story, format!("{conditions} looked at after {transactions}, none is violated{rows}"));
         report
     }
 }

@@ -20,7 +20,7 @@ mod shared;
 
 use std::collections::BTreeMap;
 
-use history::{Action, NO_WRITE, Operation, Outcome, Verdict};
+use history::{Action, NO_WRITE, Operation, Outcome};
 
 use crate::Check;
 use crate::report::Report;
@@ -132,10 +132,11 @@ impl Check for LastWrites {
         report.lost = told(found.lost.len(), judged && found.unjudged == 0 && found.invented.is_empty());
         report.invented = told(found.invented.len(), judged);
         let nobody_wrote = acknowledged + refused + indeterminate == 0 && found.cells > 0;
-        (report.verdict, report.explanation) = match nobody_wrote {
+        let (story, otherwise) = match nobody_wrote {
             true => found.tell_of_reads_alone(),
             false => found.tell(acknowledged, indeterminate),
         };
+        report.conclude(story, otherwise);
         report
     }
 }
@@ -279,7 +280,7 @@ impl Findings {
                 counted(count, "cell"),
                 is_or_are(count)
             );
-            story.fail(with_examples(&claim, &self.lost, |lost| {
+            story.miss(with_examples(&claim, &self.lost, |lost| {
                 let Write { cell, value, client, completed_s, .. } = lost.write;
                 let instead = match lost.found {
                     None => "the cell is not there at the end".to_owned(),
@@ -316,14 +317,15 @@ impl Findings {
     }
 
     /// No write was ever asked for: then every cell must hold what was there before.
-    fn tell_of_reads_alone(mut self) -> (Verdict, String) {
+    fn tell_of_reads_alone(mut self) -> (Story, String) {
         let mut story = Story::default();
         self.tell_failures(&mut story);
         self.tell_unread(&mut story);
-        story.conclude(format!(
+        let otherwise = format!(
             "nothing was written, and each of {} there in the end holds what it held at the start",
             counted(self.cells, "cell")
-        ))
+        );
+        (story, otherwise)
     }
 
     fn tell_unread(&self, story: &mut Story) {
@@ -335,7 +337,7 @@ impl Findings {
         }
     }
 
-    fn tell(mut self, acknowledged: usize, indeterminate: usize) -> (Verdict, String) {
+    fn tell(mut self, acknowledged: usize, indeterminate: usize) -> (Story, String) {
         let mut story = Story::default();
         if !self.reused.is_empty() {
             let claim = format!(
@@ -343,7 +345,7 @@ impl Findings {
                 counted(self.reused.len(), "number")
             );
             story.doubt(with_examples(&claim, &self.reused, u64::to_string));
-            return story.conclude(String::new());
+            return (story, String::new());
         }
         self.tell_failures(&mut story);
         if self.unjudged > 0 {
@@ -365,7 +367,7 @@ impl Findings {
         if acknowledged == 0 {
             story.doubt("no write was acknowledged, so there was nothing to lose".into());
         }
-        story.conclude(format!(
+        let otherwise = format!(
             "no acknowledged write of {acknowledged} is lost: each of {} ends with a write that no later acknowledged one \
              replaced; {indeterminate} writes had no definite answer, {} of those in the end",
             counted(self.cells, "cell"),
@@ -373,7 +375,8 @@ impl Findings {
                 1 => "1 cell holds one".to_owned(),
                 count => format!("{count} cells hold one"),
             },
-        ))
+        );
+        (story, otherwise)
     }
 }
 

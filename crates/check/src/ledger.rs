@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use history::{Action, LEDGER_SEQUENCE_BITS, Operation, Outcome, Verdict};
+use history::{Action, LEDGER_SEQUENCE_BITS, Operation, Outcome};
 
 use crate::Check;
 use crate::report::{LostWrite, Report};
@@ -13,10 +13,6 @@ use crate::story::{Story, counted, is_or_are, with_examples};
 
 /// The check's name.
 pub const NAME: &str = "ledger";
-/// What is counted of rows that are there more than once.
-pub(crate) const DUPLICATED: &str = "duplicated";
-/// And of rows whose inserts were refused.
-pub(crate) const REFUSED_BUT_THERE: &str = "refused_but_there";
 
 /// Judges a whole history.
 #[must_use]
@@ -253,8 +249,8 @@ impl Ledger {
         report.count("refused", self.with_outcome(Outcome::Fail));
         report.count("reused", reused.len());
         if findings.any_read {
-            report.count(DUPLICATED, findings.duplicated.len());
-            report.count(REFUSED_BUT_THERE, findings.refused_but_there.len());
+            report.count("duplicated", findings.duplicated.len());
+            report.count("refused_but_there", findings.refused_but_there.len());
             report.count("indeterminate_there", findings.indeterminate_there);
             if !self.unrecorded.is_empty() {
                 report.count("unrecorded_there", findings.unrecorded_there);
@@ -269,7 +265,8 @@ impl Ledger {
             report.invented = told(findings.invented.len(), judged);
             report.lost_examples = findings.lost.iter().map(|insert| self.lost_write(insert)).collect();
         }
-        (report.verdict, report.explanation) = self.judge(&findings, &reused, acknowledged, indeterminate);
+        let (story, otherwise) = self.judge(&findings, &reused, acknowledged, indeterminate);
+        report.conclude(story, otherwise);
         report
     }
 
@@ -279,7 +276,7 @@ impl Ledger {
         reused: &[u64],
         acknowledged: usize,
         indeterminate: usize,
-    ) -> (Verdict, String) {
+    ) -> (Story, String) {
         let mut story = Story::default();
         if !reused.is_empty() {
             // What became of a value cannot be told from what became of its namesake: nothing here can be
@@ -289,7 +286,7 @@ impl Ledger {
                 counted(reused.len(), "number")
             );
             story.doubt(with_examples(&claim, reused, u64::to_string));
-            return story.conclude(String::new());
+            return (story, String::new());
         }
         self.tell_failures(found, acknowledged, &mut story);
         if !found.unjudged.is_empty() {
@@ -331,14 +328,14 @@ impl Ledger {
                 )
             ),
         };
-        story.conclude(format!("all of {inserts} {are} there at the end, once; {unanswered}; {rest}"))
+        (story, format!("all of {inserts} {are} there at the end, once; {unanswered}; {rest}"))
     }
 
     fn tell_failures(&self, found: &Findings, acknowledged: usize, story: &mut Story) {
         if !found.lost.is_empty() {
             let count = found.lost.len();
             let claim = format!("{count} of {acknowledged} acknowledged inserts {} lost", is_or_are(count));
-            story.fail(with_examples(&claim, &found.lost, |insert| {
+            story.miss(with_examples(&claim, &found.lost, |insert| {
                 format!("{} and is not there at the end", self.sentence(insert, "acknowledged"))
             }));
         }
@@ -365,6 +362,8 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use history::Verdict;
+
     use super::*;
 
     const OF_THREE: u64 = 3 << LEDGER_SEQUENCE_BITS;
@@ -402,5 +401,9 @@ mod tests {
         assert_eq!((invented.verdict, invented.invented), (Verdict::Fail, Some(1)));
         let lost = judged(&[OF_FIVE]);
         assert_eq!((lost.verdict, lost.lost), (Verdict::Fail, Some(1)), "what was acknowledged stays judged");
+        // What is missing may be where nobody looked; what is there twice, or of nobody, is there.
+        let only_misses = [&[OF_FIVE][..], &[OF_FIVE, OF_FIVE], &[OF_FIVE, OF_FIVE + 1]]
+            .map(|values| judged(values).only_misses);
+        assert_eq!((passed.only_misses, only_misses), (false, [true, false, false]));
     }
 }

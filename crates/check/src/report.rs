@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use history::Verdict;
 use serde::Serialize;
 
+use crate::story::Story;
+
 /// An acknowledged write that is not there at the end.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LostWrite {
@@ -69,6 +71,12 @@ impl Report {
             strongest_levels: Vec::new(),
             only_misses: false,
         }
+    }
+
+    /// Takes over what the story adds up to; `otherwise` where it tells of nothing.
+    pub(crate) fn conclude(&mut self, story: Story, otherwise: String) {
+        self.only_misses = story.only_misses();
+        (self.verdict, self.explanation) = story.conclude(otherwise);
     }
 
     pub(crate) fn count(&mut self, name: &str, count: usize) {

@@ -11,6 +11,8 @@ const EXAMPLES_MAX: usize = 5;
 #[derive(Default)]
 pub(crate) struct Story {
     failures: Vec<String>,
+    /// How many of these are no more than acknowledged writes that are not there in the end.
+    misses: usize,
     doubts: Vec<String>,
 }
 
@@ -18,6 +20,17 @@ impl Story {
     /// Something was shown not to hold.
     pub(crate) fn fail(&mut self, sentence: String) {
         self.failures.push(sentence);
+    }
+
+    /// Acknowledged writes are not there in the end: they may be where nobody looked.
+    pub(crate) fn miss(&mut self, sentence: String) {
+        self.misses += 1;
+        self.fail(sentence);
+    }
+
+    /// Whether all that was shown not to hold is that acknowledged writes are not there in the end.
+    pub(crate) fn only_misses(&self) -> bool {
+        self.fails() && self.misses == self.failures.len()
     }
 
     /// Whether something was shown not to hold so far.

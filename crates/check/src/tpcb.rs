@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Action, Operation, Outcome, Verdict};
+use history::{Action, Operation, Outcome};
 
 use crate::Check;
 use crate::report::Report;
@@ -107,8 +107,8 @@ impl Check for TpcbSums {
             let rows = i64::try_from(read.history_rows).unwrap_or(i64::MAX);
             report.counts.insert("history_rows".into(), rows);
         }
-        report.only_misses = self.only_misses();
-        (report.verdict, report.explanation) = self.judge();
+        let (story, otherwise) = self.judge();
+        report.conclude(story, otherwise);
         report
     }
 }
@@ -125,11 +125,11 @@ impl FinalRead {
 }
 
 impl TpcbSums {
-    fn judge(&self) -> (Verdict, String) {
+    fn judge(&self) -> (Story, String) {
         let mut story = Story::default();
         let Some(read) = self.read else {
             story.doubt("there is no final read, so it is not known what is there".into());
-            return story.conclude(String::new());
+            return (story, String::new());
         };
         if self.acknowledged == 0 {
             story.doubt("no transaction was acknowledged, so there was nothing to lose".into());
@@ -152,14 +152,15 @@ impl TpcbSums {
             (None, Some(_)) => ", one of which may have replaced a lost one of the same amount",
             (None, None) => ", one of which may have replaced a lost one",
         };
-        story.conclude(format!(
+        let otherwise = format!(
             "accounts, tellers, branches and history all add up to {}; the history has {} for {} \
             acknowledged and {} without a definite answer{open}",
             read.history,
             counted(usize::try_from(read.history_rows).unwrap_or(usize::MAX), "row"),
             counted(self.acknowledged, "transaction"),
             self.indeterminate.len()
-        ))
+        );
+        (story, otherwise)
     }
 
     /// When a transaction was acknowledged after the final read had begun: such ones may be in it or not.
@@ -207,19 +208,6 @@ impl TpcbSums {
         is_proved.then_some(0)
     }
 
-    /// Whether acknowledged transactions are missing, what is there is whole, and none of it is of nobody.
-    fn only_misses(&self) -> bool {
-        let Some(read) = self.read.filter(|read| self.acknowledged_after(read).is_none()) else {
-            return false;
-        };
-        let is_whole = read.sums().iter().all(|(_, sum)| *sum == read.history);
-        is_whole
-            && match self.by_amount(&read) {
-                Some(amounts) => amounts.lost > 0 && amounts.invented == 0,
-                None => read.history_rows < self.acknowledged as u64,
-            }
-    }
-
     /// Holds the history's rows, their number and their sum against what the transactions can have left.
     fn judge_rows(&self, read: &FinalRead, story: &mut Story) {
         if let Some(amounts) = self.by_amount(read).filter(Amounts::is_wrong) {
@@ -235,7 +223,7 @@ impl TpcbSums {
                 0 => String::new(),
                 _ => format!(", some of which may be of {indeterminate} without a definite answer"),
             };
-            story.fail(format!(
+            story.miss(format!(
                 "at least {} of {acknowledged} acknowledged transactions lost: the history has {rows} rows{among}",
                 acknowledged - rows
             ));

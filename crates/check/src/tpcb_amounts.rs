@@ -80,7 +80,7 @@ impl Amounts {
                 "{least}{} of {acknowledged} acknowledged transactions lost, by the amounts of the history's rows",
                 self.lost
             );
-            story.fail(with_examples(&claim, &self.lost_told, told));
+            story.miss(with_examples(&claim, &self.lost_told, told));
         }
         if self.invented > 0 {
             let claim = format!("the history has {} rows that no transaction can have left", self.invented);

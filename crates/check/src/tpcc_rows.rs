@@ -143,7 +143,7 @@ fn by_name(
     lost.sort_by(|one, other| one.1.completed_s.total_cmp(&other.1.completed_s));
     if !lost.is_empty() {
         let claim = format!("{} of {acknowledged} acknowledged {kind} transactions lost", lost.len());
-        story.fail(with_examples(&claim, &lost, |(name, Asked { client, completed_s, node })| {
+        story.miss(with_examples(&claim, &lost, |(name, Asked { client, completed_s, node })| {
             let by_node = node.as_ref().map_or(String::new(), |node| format!(" by {node}"));
             format!("{what} {name} by client {client} was acknowledged at {completed_s:.3} s{by_node}")
         }));
@@ -181,7 +181,7 @@ fn by_number((kind, what): Kind<'_>, wanted: &Wanted, there: i64, story: &mut St
     let clamped = |count: i128| u64::try_from(count).unwrap_or(0);
     if beyond < 0 {
         compared.lost = clamped(-beyond);
-        story.fail(format!(
+        story.miss(format!(
             "at least {} of {acknowledged} acknowledged {kind} transactions lost: they left {there} {what}s",
             -beyond
         ));

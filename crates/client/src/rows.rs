@@ -39,6 +39,17 @@ impl Rows {
     /// The cell's text; `None` for NULL, for a place outside the answer and for bytes that are not UTF-8.
     #[must_use]
     pub fn text(&self, row: usize, column: usize) -> Option<&str> {
+        std::str::from_utf8(self.cell(row, column)??).ok()
+    }
+
+    /// Whether the cell is there and NULL.
+    #[must_use]
+    pub fn is_null(&self, row: usize, column: usize) -> bool {
+        self.cell(row, column) == Some(None)
+    }
+
+    /// The cell's bytes, none for NULL; `None` for a place outside the answer.
+    fn cell(&self, row: usize, column: usize) -> Option<Option<&[u8]>> {
         if row >= self.count {
             return None;
         }
@@ -50,7 +61,7 @@ impl Rows {
         for _ in 0..column {
             cells.next_cell()?;
         }
-        std::str::from_utf8(cells.next_cell()??).ok()
+        cells.next_cell()
     }
 
     /// All cells of a row as text, with commas between them; NULL is nothing.

@@ -119,13 +119,15 @@ impl Pressed {
         let (Some(began), Some(ended)) = (began, ended) else {
             return receipt(Verdict::Unknown, format!("the CPU time of {node} could not be read"));
         };
-        if began.pid_namespace != ended.pid_namespace {
+        // The kernel may give out a namespace's number again; the counters of another boot begin anew.
+        let Some(times) =
+            ended.held_up.checked_sub(began.held_up).filter(|_| began.pid_namespace == ended.pid_namespace)
+        else {
             return receipt(Verdict::Unknown, format!("{node} was booted again meanwhile"));
-        }
+        };
         let time = ended.at.duration_since(began.at);
         let used = ended.used.saturating_sub(began.used).as_secs_f64() / time.as_secs_f64().max(f64::EPSILON);
-        let (times, held) =
-            (ended.held_up - began.held_up, ended.held_up_for.saturating_sub(began.held_up_for));
+        let held = ended.held_up_for.saturating_sub(began.held_up_for);
         let what = format!(
             "in {:.1} s {node} used {used:.2} of the {:.2} processors left to it; the kernel throttled it {times} \
              times, for {:.1} s in total",

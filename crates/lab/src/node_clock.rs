@@ -67,6 +67,19 @@ impl Shares {
         let others = self.of_faults.iter().filter(|(other, _)| Some(**other) != name);
         others.fold(self.correction, |sum, (_, share)| sum.and(*share))
     }
+
+    /// Takes a fault's share away. Of the correction remains what that does not explain, and no more than the others need: a clock
+    /// that was right stays right, and one that was wrong by another fault is not corrected by this one's end.
+    fn lift(&mut self, name: usize, true_ns: i64) {
+        let Some(lifted) = self.of_faults.remove(&name) else { return };
+        if self.correction == Shift::NONE {
+            return;
+        }
+        let others = self.of_faults.values().map(|share| share.offset_ns_at(true_ns));
+        let needed_ns = others.fold(0, i64::saturating_sub);
+        let rest_ns = self.correction.and(lifted).offset_ns_at(true_ns);
+        self.correction = Shift::jump(rest_ns.clamp(needed_ns.min(0), needed_ns.max(0)));
+    }
 }
 
 impl NodeClock {
@@ -126,13 +139,9 @@ impl NodeClock {
         self.change(|shares| _ = shares.of_faults.insert(name, shift));
     }
 
-    /// Takes the shift of this name away. What a time service had corrected by then it has corrected for nothing.
+    /// Takes the shift of this name away, and what a time service has corrected of it. What it has corrected of others stays.
     pub fn lift(&self, name: usize) {
-        self.change(|shares| {
-            if shares.of_faults.remove(&name).is_some() {
-                shares.correction = Shift::NONE;
-            }
-        });
+        self.change(|shares| shares.lift(name, machine_ns()));
     }
 
     /// A time service corrects it in one step: it shows the true time.
@@ -201,4 +210,34 @@ impl NodeClock {
 pub fn machine_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    /// Seconds that a clock is wrong by once the first of these faults is lifted, where a time service had corrected it so far.
+    fn wrong_after_the_first_is_lifted_s(faults_s: &[i64], corrected_s: i64) -> i64 {
+        let jumps = faults_s.iter().map(|by| Shift::jump(by * SECOND_NS));
+        let mut shares = Shares {
+            of_faults: jumps.enumerate().collect(),
+            correction: Shift::jump(corrected_s * SECOND_NS),
+            corrections: 1,
+        };
+        shares.lift(0, 0);
+        shares.without(None).offset_ns_at(0) / SECOND_NS
+    }
+
+    #[test]
+    fn a_clock_that_was_right_stays_right_when_one_of_its_faults_ends_and_others_stay_as_wrong_as_they_are() {
+        assert_eq!(wrong_after_the_first_is_lifted_s(&[5], -5), 0);
+        assert_eq!(wrong_after_the_first_is_lifted_s(&[5], -2), 0);
+        assert_eq!(wrong_after_the_first_is_lifted_s(&[5, 3], -8), 0, "both were corrected");
+        assert_eq!(wrong_after_the_first_is_lifted_s(&[5, 3], -5), 3, "the second has not been noticed");
+        assert_eq!(wrong_after_the_first_is_lifted_s(&[5, -3], -2), 0, "the sum was corrected");
+        assert_eq!(wrong_after_the_first_is_lifted_s(&[5, 3], 0), 3);
+        assert_eq!(wrong_after_the_first_is_lifted_s(&[5, -3], 0), -3, "nothing was corrected");
+    }
 }

@@ -41,6 +41,7 @@ fn told_for_all(obstacle: Obstacle, all: &[(HostId, Obstacle)]) -> Obstacle {
 fn in_words(obstacle: Obstacle, cluster: &Cluster) -> String {
     match obstacle {
         Obstacle::NoPower => "no power".to_owned(),
+        Obstacle::Isolated => "reaches no other host".to_owned(),
         Obstacle::LeftThere => "the node was lost there".to_owned(),
         Obstacle::Memory { free_bytes, needed_bytes } => {
             format!("{} free of {} needed", format_size(free_bytes), format_size(needed_bytes))
@@ -97,6 +98,7 @@ mod tests {
             path: ["dc1", "a", name].map(str::to_owned).to_vec(),
             capacity: Capacity::default(),
             is_on: true,
+            is_isolated: false,
         };
         let apart = Bond::Apart { vms: (0..5).map(NodeId::new).collect(), by: Group::Host };
         let cluster = Cluster {

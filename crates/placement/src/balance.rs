@@ -33,6 +33,10 @@ pub fn rebalance(cluster: &Cluster, drs: Drs) -> Vec<Decision> {
     for vm in cluster.vms.ids() {
         // One that is on its way is left alone.
         let (Some(from), None) = (cluster.vms[vm].at, cluster.vms[vm].moves_to) else { continue };
+        // Nothing can be moved away from a host that reaches no other.
+        if cluster.hosts[from].is_isolated {
+            continue;
+        }
         let home = cluster.vms[vm].home;
         let next = repair(&cluster, vm, from).or_else(|| {
             let (old, new) = (broken(&cluster, vm, from), broken(&cluster, vm, home));
@@ -49,7 +53,8 @@ pub fn rebalance(cluster: &Cluster, drs: Drs) -> Vec<Decision> {
 }
 
 fn may_run(cluster: &Cluster, vm: NodeId, host: HostId) -> bool {
-    cluster.hosts[host].is_on && cluster.obstacle(vm, host).is_none()
+    let of = &cluster.hosts[host];
+    of.is_on && !of.is_isolated && cluster.obstacle(vm, host).is_none()
 }
 
 /// Rules that the VM breaks there: those that must hold, those that should.

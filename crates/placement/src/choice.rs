@@ -129,6 +129,9 @@ fn obstacle(cluster: &Cluster, wanted: &Wanted, host: HostId) -> Option<Obstacle
     if !cluster.hosts[host].is_on {
         return Some(Obstacle::NoPower);
     }
+    if cluster.hosts[host].is_isolated {
+        return Some(Obstacle::Isolated);
+    }
     // A VM whose data is elsewhere may run where it ran; any other left its host because that is lost.
     let is_left = wanted.data == Data::Anywhere && wanted.left == Left::Host;
     let is_excluded = wanted.only.as_ref().is_some_and(|only| !only.contains(&host));

@@ -24,6 +24,8 @@ pub struct Host {
     pub capacity: Capacity,
     /// Whether it has power.
     pub is_on: bool,
+    /// Whether it has power and reaches no other host.
+    pub is_isolated: bool,
 }
 
 /// A virtual machine.

@@ -81,6 +81,8 @@ pub enum Better {
 pub enum Obstacle {
     /// It has no power.
     NoPower,
+    /// It reaches no other host.
+    Isolated,
     /// It is where the VM was lost.
     LeftThere,
     /// Its memory is short.

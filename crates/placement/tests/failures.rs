@@ -71,7 +71,7 @@ fn site(chance: &mut Chance) -> Site {
         let (zone, rack) = (if number < 8 { "a" } else { "b" }, format!("r{}", number / 4));
         let path = ["x".to_owned(), zone.to_owned(), rack, format!("h{number}")].to_vec();
         let memory_bytes = Some((8 + 8 * (number as u64 % 3)) * GIB);
-        Host { path, capacity: Capacity { memory_bytes, vms: Some(3) }, is_on: true }
+        Host { path, capacity: Capacity { memory_bytes, vms: Some(3) }, is_on: true, is_isolated: false }
     };
     let vms = 6 + chance.below(12);
     let vm = |number: usize| {
@@ -252,7 +252,7 @@ fn small(hosts: usize, sizes: &[u64], rules: Vec<Rule>) -> Cluster {
     let host = |number: usize| {
         let path = ["x", "a", ["r0", "r1", "r2"][number / 2], ["h0", "h1"][number % 2]];
         let capacity = Capacity { memory_bytes: Some(10 * GIB), vms: None };
-        Host { path: path.map(str::to_owned).to_vec(), capacity, is_on: true }
+        Host { path: path.map(str::to_owned).to_vec(), capacity, is_on: true, is_isolated: false }
     };
     let vm = |(home, size): (&HostId, &u64)| Vm {
         memory_bytes: size * GIB,

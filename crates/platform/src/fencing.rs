@@ -74,8 +74,10 @@ impl Platform {
         self.clone().begin(format!("watch {leader}"), move |platform| {
             while !ended.load(Ordering::Acquire) {
                 if platform.has_ended(leader) {
-                    platform.fence(leader, &format!("the database on {leader} has ended"));
-                    return platform.follow(&Occurrence::DatabaseFenced(leader));
+                    if platform.fence(leader, &format!("the database on {leader} has ended")) {
+                        platform.follow(&Occurrence::DatabaseFenced(leader));
+                    }
+                    return;
                 }
                 if !platform.pause(RETRY) {
                     return;
@@ -84,16 +86,21 @@ impl Platform {
         });
     }
 
-    /// Switches a VM off before another is made the leader; why, as a sentence.
-    pub(crate) fn fence(&self, vm: NodeId, why: &str) {
+    /// Switches a VM off before another is made the leader; why, as a sentence. Whether it is known to be off afterwards.
+    pub(crate) fn fence(&self, vm: NodeId, why: &str) -> bool {
         let _hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
         let (node, host) = (vm.to_string(), self.datacentre.host_of(vm).name());
-        let Some((_, shown)) = self.switch_off(vm) else { return };
+        let Some((verdict, shown)) = self.switch_off(vm) else { return true };
         let what = format!(
             "{why}: fencing, the platform switches its VM off so that it cannot return as leader; {shown}"
         );
         self.events.say(EventKind::Platform { action: PlatformAction::Fence, node: node.clone(), what });
-        self.events.say(EventKind::NodeDown { node, host });
+        self.events.say(EventKind::NodeDown { node: node.clone(), host });
+        if verdict != Verdict::Pass {
+            let why = "it may still be running, and take writes beside another leader";
+            self.trouble(&format!("promote a standby in the place of {node}"), why);
+        }
+        verdict == Verdict::Pass
     }
 
     pub(crate) fn is_losing_its_volume(&self, vm: NodeId) -> bool {

@@ -51,9 +51,16 @@ struct Silence {
 impl Silence {
     /// It asked at that moment, and this came of it by now.
     fn hears(&mut self, heard: Heard, asked: Instant, now: Instant) -> Option<Turn> {
-        if heard != Heard::None {
-            self.since = None;
-            return std::mem::take(&mut self.is_isolated).then_some(Turn::Returned);
+        match heard {
+            Heard::None => {}
+            Heard::NobodyToAsk => {
+                self.since = None;
+                return None;
+            }
+            Heard::Another => {
+                self.since = None;
+                return std::mem::take(&mut self.is_isolated).then_some(Turn::Returned);
+            }
         }
         let since = *self.since.get_or_insert(asked);
         let is_due = now.saturating_duration_since(since) >= self.after;
@@ -213,6 +220,11 @@ mod tests {
         assert_eq!(turns("+++"), []);
         assert_eq!(turns("+---+---0"), [], "never for 3 s");
         assert_eq!(turns("+------++"), [(4, Turn::Isolated), (7, Turn::Returned)]);
-        assert_eq!(turns("----0000"), [(3, Turn::Isolated), (4, Turn::Returned)]);
+        assert_eq!(
+            turns("----0000+"),
+            [(3, Turn::Isolated), (8, Turn::Returned)],
+            "nobody to ask is no answer"
+        );
+        assert_eq!(turns("----00--+"), [(3, Turn::Isolated), (8, Turn::Returned)]);
     }
 }

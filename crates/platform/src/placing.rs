@@ -85,6 +85,7 @@ mod tests {
             path: vec!["dc1".to_owned(), "a".to_owned(), name.to_owned()],
             capacity: Capacity { memory_bytes: None, vms: Some(1) },
             is_on: true,
+            is_isolated: false,
         };
         let vm = |at| Vm { memory_bytes: 0, rank: 0, at, moves_to: None, last: A, home: A };
         Cluster {

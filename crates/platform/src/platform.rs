@@ -4,7 +4,7 @@
 //! Owns how steps are carried out, one at a time for each VM, and tried again. Which steps those are `decisions` says; how a
 //! database does it is its engine's knowledge.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) losing_their_volume: BTreeSet<NodeId>,
     /// VMs that are off because their volume could not be reached, and are tried again when the network changes.
     pub(crate) waiting_for_their_volume: BTreeSet<NodeId>,
+    /// When each VM was last lost with its host.
+    pub(crate) lost_at: BTreeMap<NodeId, Instant>,
     /// Hosts that count as isolated now.
     pub(crate) isolated: BTreeSet<HostId>,
 }
@@ -200,7 +202,14 @@ impl Platform {
     }
 
     fn carry_out(&self, Decision { step, after }: Decision) {
+        let began = Instant::now();
         if !self.pause(after) {
+            return;
+        }
+        // What was lost again meanwhile has a decision of its own, and its own wait.
+        if let Step::RestartElsewhere { vm, .. } = step
+            && self.state().lost_at.get(&vm).is_some_and(|lost_at| *lost_at > began)
+        {
             return;
         }
         match step {
@@ -216,6 +225,8 @@ impl Platform {
 
     /// These VMs have just died with their hosts.
     pub fn lost(self: &Arc<Self>, vms: &[NodeId]) {
+        let now = Instant::now();
+        self.state().lost_at.extend(vms.iter().map(|vm| (*vm, now)));
         self.happens(&Occurrence::VmsLost(vms.to_vec()));
     }
 

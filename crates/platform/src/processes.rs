@@ -52,8 +52,10 @@ impl Platform {
                 if silent_since.is_some_and(|since| since.elapsed() >= after) {
                     let why =
                         format!("the database on {leader} has not answered for {:.1} s", after.as_secs_f64());
-                    platform.fence(leader, &why);
-                    return platform.follow(&Occurrence::LeaderSilent(leader));
+                    if platform.fence(leader, &why) {
+                        platform.follow(&Occurrence::LeaderSilent(leader));
+                    }
+                    return;
                 }
                 if (answers && over.load(Ordering::Acquire)) || !platform.pause(ASK_EVERY) {
                     return;

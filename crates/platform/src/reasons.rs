@@ -60,6 +60,7 @@ mod tests {
             path: ["dc1", "a", name].map(str::to_owned).to_vec(),
             capacity: Capacity::default(),
             is_on: true,
+            is_isolated: false,
         };
         let rule = |strength| Rule {
             bond: Bond::Apart { vms: vec![NodeId::FIRST, NodeId::new(1)], by: Group::Host },

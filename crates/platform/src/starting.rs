@@ -81,6 +81,8 @@ impl Platform {
             if self.datacentre.vms[vm].is_on() {
                 return self.is_placed(vm);
             }
+            // Its own host may have had power again since.
+            let left = self.placing().waiting.get(&vm).copied().unwrap_or(left);
             match self.start_somewhere(vm, left, &mut told_waiting) {
                 Ok(()) => return,
                 // Its volume may be out of reach for now. Told once, however often it is tried.
@@ -201,6 +203,10 @@ impl Platform {
             }
             let host = &self.datacentre.hosts[home];
             if host.is_on() {
+                // Whoever looks for a host for it may take this one as well from now on.
+                if let Some(left) = self.placing().waiting.get_mut(&vm) {
+                    *left = Left::Room;
+                }
                 return self.trouble(&format!("boot {vm} on its own host"), &error);
             }
             // Whoever took its power has a reason, and starts the VM once it is back.
@@ -228,9 +234,12 @@ impl Platform {
             cluster.rules.clear();
             cluster.hosts.iter_mut().for_each(|host| host.capacity = placement::Capacity::default());
         }
-        for (host, of) in cluster.hosts.iter_mut().zip(&self.datacentre.hosts) {
+        let state = self.state();
+        for ((number, host), of) in cluster.hosts.numbered_mut().zip(&self.datacentre.hosts) {
             host.is_on = of.is_on();
+            host.is_isolated = host.is_on && state.isolated.contains(&number);
         }
+        drop(state);
         for (vm, of) in cluster.vms.numbered_mut() {
             let real = &self.datacentre.vms[vm];
             of.last = real.host();

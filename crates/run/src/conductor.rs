@@ -92,7 +92,10 @@ impl Conductor<'_> {
         let recorded = collector.finish()?;
         interrupted = interrupted.or_else(|| self.interrupted_since());
         if interrupted.is_none() {
-            let (read, event) = read_between_looks(|| underway.leadership(), || self.read_the_end());
+            let is_at_the_leader =
+                self.prepared.plans.iter().all(|plan| plan.protocol.reads_at_the_leader() && !plan.spreads);
+            let look = || underway.leadership();
+            let (read, event) = read_between_looks(is_at_the_leader, look, || self.read_the_end());
             event.into_iter().for_each(|event| self.chronicle.say(event));
             append_to_history(self.directory, &read)?;
             interrupted = self.interrupted_since();
@@ -244,12 +247,13 @@ impl Conductor<'_> {
         if self.prepared.planted.contains(&Lie::NoFinalRead) {
             return operations;
         }
+        let loads = || self.prepared.plans.iter().zip(&self.scenario.loads);
+        // Each replica by itself first, for all loads: a read that several replicas answer may bring them into line.
+        for (plan, load) in loads().filter(|(plan, _)| load::are_compared(plan)) {
+            operations.extend(self.read_the_replicas(plan, load));
+        }
         let mut patience = FINAL_READ_PATIENCE;
-        for (plan, load) in self.prepared.plans.iter().zip(&self.scenario.loads) {
-            // Each by itself first: a read that several replicas answer may bring them into line.
-            if load::are_compared(plan) {
-                operations.extend(self.read_the_replicas(plan, load));
-            }
+        for (plan, load) in loads() {
             self.chronicle.progress(format!("reading back what {} wrote", plan.name));
             let place = self.prepared.target().enter_place(load).map_err(|error| error.to_string());
             let read = load::recorded_final_read(plan, &self.clock, place, patience);

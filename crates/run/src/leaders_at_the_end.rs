@@ -8,28 +8,40 @@ use std::time::Duration;
 use history::{Action, EventKind, Operation, Outcome};
 use load::Leadership;
 
-/// Reads the final state between two looks at who leads. Where several lead or may, it was read at one of them: its records say so,
-/// and so does the event that is given back.
+/// Reads the final state between two looks at who leads. Where several lead or may, it was read at one of them; where another leads
+/// afterwards, it was read at one that ceased to. Its records say so, and so does the event that is given back. `is_at_the_leader`:
+/// whether it is read at the node that takes the writes.
 pub(crate) fn read_between_looks(
+    is_at_the_leader: bool,
     mut look: impl FnMut() -> Leadership,
     read: impl FnOnce() -> Vec<Operation>,
 ) -> (Vec<Operation>, Option<EventKind>) {
     let mut seen = lead_at_once(&mut look, PAUSES);
     let mut read = read();
+    let mut last = Leadership::default();
     // A node that was silent before and follows now has what the leader has.
     if !seen.is_in_doubt() {
+        let look = || {
+            last = look();
+            last.clone()
+        };
         seen = may_lead(look, PAUSES);
     }
-    if !seen.is_in_doubt() {
+    let ceased = if is_at_the_leader { read_elsewhere(&read, &last.leaders) } else { BTreeSet::new() };
+    if !seen.is_in_doubt() && ceased.is_empty() {
         return (read, None);
     }
+    let listed = |nodes: &BTreeSet<String>| nodes.iter().cloned().collect::<Vec<_>>().join(" and ");
+    let told = if !seen.silent.is_empty() {
+        format!("{} did not say whether it leads, and may have what was not read", listed(&seen.silent))
+    } else if seen.is_in_doubt() {
+        format!("{} led at once, and it was read at one of them", listed(&seen.leaders))
+    } else {
+        seen.leaders = &ceased | &last.leaders;
+        format!("it was read at {}, and {} led just afterwards", listed(&ceased), listed(&last.leaders))
+    };
     let nodes: Vec<String> = seen.leaders.into_iter().collect();
     let silent: Vec<String> = seen.silent.into_iter().collect();
-    let told = if silent.is_empty() {
-        format!("{} led at once, and it was read at one of them", nodes.join(" and "))
-    } else {
-        format!("{} did not say whether it leads, and may have what was not read", silent.join(" and "))
-    };
     for operation in &mut read {
         if let Action::FinalRead { why, .. } = &mut operation.action
             && operation.outcome == Outcome::Ok
@@ -38,6 +50,15 @@ pub(crate) fn read_between_looks(
         }
     }
     (read, Some(EventKind::LeadersAtTheEnd { nodes, silent }))
+}
+
+/// The nodes where the final state was read, of which none leads; nothing where nobody is known to lead.
+fn read_elsewhere(read: &[Operation], leaders: &BTreeSet<String>) -> BTreeSet<String> {
+    let is_of_the_leader = |operation: &&Operation| {
+        operation.outcome == Outcome::Ok && !matches!(operation.action, Action::ReplicaRead { .. })
+    };
+    let nodes = read.iter().filter(is_of_the_leader).filter_map(|operation| operation.node.clone());
+    nodes.filter(|node| !leaders.is_empty() && !leaders.contains(node)).collect()
 }
 
 /// How long is waited between two looks.
@@ -115,6 +136,49 @@ mod tests {
         check(&[(&["n1", "n2"], &[]), (&["n2"], &[])], 2, (&[], &[]));
         check(&[(&["n1"], &[]), (&["n1", "n2"], &[])], 1, (&[], &[]));
         check(&[(&[], &[])], 1, (&[], &[]));
+    }
+
+    /// What is told of a final state that was read at n1, where these nodes lead at the looks after it.
+    fn told_of_n1(is_at_the_leader: bool, looks: &[&[&str]]) -> Option<String> {
+        let read = || {
+            let read = |action, node: Option<&str>| Operation {
+                load: "l".to_owned(),
+                client: 7,
+                action,
+                invoked_s: 1.0,
+                completed_s: 2.0,
+                outcome: Outcome::Ok,
+                error: None,
+                node: node.map(str::to_owned),
+            };
+            let workload = "ledger".to_owned();
+            let end = Action::FinalRead { workload, nodes: vec!["n1".to_owned()], why: String::new() };
+            vec![read(Action::LedgerRead { values: vec![1], complete: true }, Some("n1")), read(end, None)]
+        };
+        let mut taken = 0;
+        let look = || {
+            taken += 1;
+            // The first is before the read.
+            let leaders =
+                if taken == 1 { &["n1"][..] } else { looks.get(taken - 2).or(looks.last()).expect("a look") };
+            leadership((leaders, &[]))
+        };
+        let (read, event) = read_between_looks(is_at_the_leader, look, read);
+        match (&read[1].action, event) {
+            (Action::FinalRead { why, .. }, Some(_)) => Some(why.clone()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_final_state_that_was_read_at_a_node_that_leads_no_more_is_in_doubt() {
+        assert_eq!(told_of_n1(true, &[&["n1"]]), None);
+        let ceased = Some("it was read at n1, and n2 led just afterwards".to_owned());
+        assert_eq!(told_of_n1(true, &[&["n2"]]), ceased);
+        assert_eq!(told_of_n1(true, &[&["n1", "n2"], &["n2"]]), ceased, "it was demoted meanwhile");
+        assert_eq!(told_of_n1(true, &[&["n1", "n2"], &["n1"]]), None, "the other was");
+        assert_eq!(told_of_n1(true, &[&[]]), None, "nobody says that it leads");
+        assert_eq!(told_of_n1(false, &[&["n2"]]), None, "any node answers for all");
     }
 
     #[test]

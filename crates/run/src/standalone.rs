@@ -216,6 +216,7 @@ fn let_clients_connect(
 fn read_the_end(plan: &LoadPlan, clock: &Clock, directory: &RunDirectory) -> Result<(), StandaloneError> {
     let mut missed = None;
     let (operations, doubt) = read_between_looks(
+        plan.protocol.reads_at_the_leader() && !plan.spreads,
         || leadership(plan),
         || {
             let read = load::recorded_final_read(plan, clock, Ok(here()), FINAL_READ_PATIENCE);

@@ -21,6 +21,7 @@ mod language;
 mod lines;
 mod links;
 mod loads;
+mod loads_together;
 mod matrix;
 mod network;
 mod overrides;

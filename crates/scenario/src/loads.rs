@@ -122,6 +122,16 @@ impl LoadDocument {
         self.workload
     }
 
+    /// Where that is written.
+    pub(crate) fn workload_at(&self) -> Spot {
+        self.workload_at
+    }
+
+    /// What the file says of the workload's options, by their dotted names.
+    pub(crate) fn options(&self) -> &BTreeMap<String, String> {
+        &self.options
+    }
+
     /// Refuses a load of transactions with more operations than the database takes.
     pub(crate) fn check_operations(&self, database: &Database, findings: &mut Findings) {
         let limit = database.engine.protocol.operation_limit();

@@ -18,7 +18,7 @@ use crate::rejection::{Finding, Findings, Rejection, Spanned, Spot, Text};
 use crate::resolved::{Cluster, Database, Site, Volumes};
 use crate::scenario::Scenario;
 use crate::tree::{self, Node, Value};
-use crate::{connections, database, disks, expect, loads, overrides, pods, schedule, site};
+use crate::{connections, database, disks, expect, loads, loads_together, overrides, pods, schedule, site};
 
 /// What the last run is found under, beside the folder of each scenario's runs.
 const LATEST: &str = "latest";
@@ -417,6 +417,7 @@ impl Document {
             self.loads.iter().for_each(|load| load.check_operations(database, findings));
         }
         loads::check_reads(&self.loads, engine, nodes, findings);
+        loads_together::check(&self.loads, engine, &schedule, findings);
         if cluster.is_some() {
             loads::check_on_a_cluster(&self.loads, region, findings);
         }

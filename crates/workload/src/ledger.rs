@@ -5,7 +5,7 @@
 use capabilities::workloads::{self, WorkloadFacts};
 use client::key_value::{Operation, Value};
 use client::{Dialect, KeyValueSession, Rows, Session, SessionError, SessionFuture, SqlValue};
-use history::{Action, LEDGER_SEQUENCE_BITS as SEQUENCE_BITS};
+use history::{Action, LEDGER_READ_VALUES_MAX, LEDGER_SEQUENCE_BITS as SEQUENCE_BITS};
 
 use crate::key_value::entries;
 use crate::taken_key::where_taken;
@@ -147,11 +147,13 @@ async fn read_keys(session: &mut dyn KeyValueSession) -> Result<Vec<Action>, Ses
             }
             after = Some(key.clone());
         }
-        let complete = entries.is_empty();
-        pages.push(Action::LedgerRead { values, complete });
-        if complete {
+        if entries.is_empty() {
+            pages.push(Action::LedgerRead { values, complete: true });
             return Ok(pages);
         }
+        // A client's list may be longer than a record of the history.
+        let parts = values.chunks(LEDGER_READ_VALUES_MAX);
+        pages.extend(parts.map(|part| Action::LedgerRead { values: part.to_vec(), complete: false }));
     }
 }
 

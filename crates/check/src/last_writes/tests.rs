@@ -96,6 +96,20 @@ fn what_nobody_wrote_or_what_was_refused_must_not_be_there() {
 }
 
 #[test]
+fn what_is_missing_may_be_where_nobody_looked_and_what_was_refused_and_is_there_is_there() {
+    let only_misses = |writes: &str, found: &str| {
+        let mut history: Vec<Operation> = writes.split_whitespace().map(write).collect();
+        history.push(read(found));
+        check(&history).only_misses
+    };
+    assert!(only_misses("1:7@0-1 2:8@0-1", "7=1 8=0"));
+    assert!(!only_misses("1:7@0-1", "7=1"));
+    assert!(!only_misses("1:7@0-1 2:8@0-1 3:7@2-3!", "7=3 8=0"));
+    assert!(!only_misses("1:7@0-1 2:8@0-1", "7=1 7=1 8=0"));
+    assert!(!only_misses("1:7@0-1 2:8@0-1", "7=5 8=0"));
+}
+
+#[test]
 fn what_cannot_be_known_is_unknown() {
     judged("1:7@0-1?", "7=1", Verdict::Unknown, Some(0), "no write was acknowledged");
     judged("1:7@99-102", "7=0", Verdict::Unknown, None, "after the final read had begun");

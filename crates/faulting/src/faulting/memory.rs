@@ -27,6 +27,8 @@ struct StandingSqueeze {
     holder: Holder,
     /// Whether something else limited the node when it began.
     had_others: bool,
+    /// How often anything had begun to by then, this fault included.
+    begun: u64,
     squeezed: Squeezed,
     began: Option<MemoryMeter>,
     /// Whoever looks whether the database answers; none where no clients stand anywhere.
@@ -39,7 +41,7 @@ impl StandingFault for StandingSqueeze {
         let mut stood = self.squeezed.judge(self.began, self.vm.memory_meter());
         let (has_others, begun) =
             (self.vm.has_other_holds_on_memory(self.holder), self.vm.holds_on_memory_begun());
-        if self.had_others || has_others {
+        if self.had_others || has_others || begun > self.begun {
             doubt_standing(&mut stood, &self.squeezed.node, "memory");
         }
         self.over.store(true, Ordering::Release);
@@ -117,6 +119,7 @@ impl Faulting {
             node,
             holder,
             had_others,
+            begun: vm.holds_on_memory_begun(),
             squeezed: squeezed.clone(),
             began,
             onlooker,

@@ -19,6 +19,8 @@ struct StandingPressure {
     holder: Holder,
     /// Whether something else limited the node when it began.
     had_others: bool,
+    /// How often anything had begun to by then, this fault included.
+    begun: u64,
     pressed: Pressed,
     /// When it began, as the node's meters stood.
     began: Option<Meter>,
@@ -32,7 +34,8 @@ impl StandingFault for StandingPressure {
         let mut stood = self.pressed.judge(began, ended);
         let (has_others, begun) =
             (self.vm.has_other_holds_on_processors(self.holder), self.vm.holds_on_processors_begun());
-        if self.had_others || has_others {
+        // One that came and went meanwhile left the node less for a while, and its throttling looks like this fault's.
+        if self.had_others || has_others || begun > self.begun {
             doubt_standing(&mut stood, &self.pressed.node, "processors");
         }
         let pace = began.zip(ended).and_then(|(began, ended)| began.pace_until(ended));
@@ -103,6 +106,7 @@ impl Faulting {
             vm: vm.clone(),
             holder,
             had_others: vm.has_other_holds_on_processors(holder),
+            begun: vm.holds_on_processors_begun(),
             pressed: pressed.clone(),
             began: began.clone(),
             over: over.clone(),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::holdfast::{Desk, Finished, ON_CONTROL, RESTART_SOON, SHORT, arguments};
 use crate::traces::Before;
-use crate::turns::{beside_others, machine};
+use crate::turns::{beside_others, half_the_machine};
 
 /// One power-off of the only host of `power-loss.yaml`.
 const ONE_POWER_OFF: [&str; 2] = [
@@ -60,7 +60,7 @@ fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_vir
 #[test]
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_torn_volumes() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_power_off_that_takes_nothing_back_is_caught_on_torn_volumes") else {
         return;
     };
@@ -71,7 +71,7 @@ fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_tor
 #[test]
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn a_power_off_that_takes_nothing_back_is_caught_and_an_honest_one_passes_on_mirrored_volumes() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let test = "a_power_off_that_takes_nothing_back_is_caught_on_mirrored_volumes";
     let Some(desk) = Desk::with_a_lab(test) else { return };
     // The node starts from its copy, which the last of the marks may not have reached.
@@ -110,7 +110,7 @@ fn a_power_off_of_a_copys_host_that_takes_nothing_back_is_caught_and_an_honest_o
 #[test]
 #[ignore = "a scenario of its own; part of `cargo xtask test --all`"]
 fn a_node_that_the_platform_switches_off_is_judged_by_the_marks_written_before_its_volume_was_cut_off() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_node_that_the_platform_switches_off_is_judged_by_the_marks") else {
         return;
     };

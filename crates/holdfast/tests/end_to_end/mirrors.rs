@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::holdfast::{Desk, Finished, arguments};
 use crate::traces::Before;
-use crate::turns::{beside_others, machine};
+use crate::turns::{beside_others, half_the_machine};
 
 /// Everything that was told of a node's volume.
 fn told(finished: &Finished) -> String {
@@ -53,7 +53,7 @@ fn a_node_started_from_the_other_component_of_a_synchronous_mirror_has_lost_noth
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn a_component_that_lags_and_is_promoted_by_force_has_lost_what_had_not_reached_it() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_component_that_lags_and_is_promoted_by_force") else { return };
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-async.yaml"]]));
     finished.ends_with(1);
@@ -65,7 +65,7 @@ fn a_component_that_lags_and_is_promoted_by_force_has_lost_what_had_not_reached_
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn a_component_that_lags_is_not_promoted_unless_it_must_be() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_component_that_lags_is_not_promoted") else { return };
     let unforced = ["--set", "database.storage.promote=up-to-date"];
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-async.yaml"], &unforced]));
@@ -77,7 +77,7 @@ fn a_component_that_lags_is_not_promoted_unless_it_must_be() {
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn a_component_cut_off_is_gone_on_without_and_catches_up_with_what_changed() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_component_cut_off_is_gone_on_without") else { return };
     let finished = desk.run(&arguments(&[&["run", "scenarios/fr4-replicated-datastore.yaml"]]));
     let told = told(&finished);
@@ -89,7 +89,7 @@ fn a_component_cut_off_is_gone_on_without_and_catches_up_with_what_changed() {
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn a_node_on_a_host_without_a_component_loses_nothing_and_each_of_its_requests_costs_a_round_trip() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_node_on_a_host_without_a_component") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-remote.yaml"]]));
@@ -128,7 +128,7 @@ fn places_of(finished: &Finished, wanted: &[&[&str]]) -> Vec<usize> {
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn a_node_cut_off_from_what_serves_its_volume_is_switched_off_and_started_beside_the_data() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_node_cut_off_from_what_serves_its_volume") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-cut-off.yaml"]]));
@@ -156,7 +156,7 @@ fn a_node_cut_off_from_what_serves_its_volume_is_switched_off_and_started_beside
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn a_node_whose_volume_cannot_be_reached_when_its_host_returns_is_started_when_it_can() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_node_whose_volume_cannot_be_reached") else { return };
     let before = Before::look(&desk);
     let away = [
@@ -179,7 +179,7 @@ fn a_node_whose_volume_cannot_be_reached_when_its_host_returns_is_started_when_i
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn what_a_copy_that_catches_up_costs_the_loads_stands_beside_the_baseline_in_result_and_report() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("what_a_copy_that_catches_up_costs") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-resync.yaml"]]));
@@ -209,7 +209,7 @@ fn what_a_copy_that_catches_up_costs_the_loads_stands_beside_the_baseline_in_res
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each_fault_has_its_receipts() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("copies_whose_disks_and_network_fail") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-disks.yaml"]]));
@@ -240,7 +240,7 @@ fn copies_whose_disks_and_network_fail_are_gone_on_without_and_catch_up_and_each
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn a_volume_whose_serving_disk_fails_is_served_on_from_its_copy_while_the_database_runs() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_volume_whose_serving_disk_fails") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-serving-disk.yaml"]]));
@@ -270,7 +270,7 @@ fn a_volume_whose_serving_disk_fails_is_served_on_from_its_copy_while_the_databa
 #[test]
 #[ignore = "second tier: a scenario of its own, twice"]
 fn a_half_synchronous_mirror_may_lose_what_its_copy_had_only_received_and_a_synchronous_one_does_not() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_half_synchronous_mirror_may_lose") else { return };
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-semi.yaml"]]));
     let result = finished.ends_with(1).result();
@@ -288,7 +288,7 @@ fn a_half_synchronous_mirror_may_lose_what_its_copy_had_only_received_and_a_sync
 #[test]
 #[ignore = "second tier: a scenario of its own, a minute"]
 fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_has_its_receipts() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("whatever_goes_wrong_with_the_disk_of_a_copy") else { return };
     let before = Before::look(&desk);
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-copy-faults.yaml"]]));
@@ -328,7 +328,7 @@ fn whatever_goes_wrong_with_the_disk_of_a_copy_the_node_goes_on_and_each_fault_h
 #[test]
 #[ignore = "second tier: a scenario of its own"]
 fn a_copy_that_does_not_answer_is_not_waited_for_again_and_again() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_copy_that_does_not_answer_is_not_waited_for") else { return };
     // Its buffer would be full long before the timeout, were it filled.
     let settings = [
@@ -357,7 +357,7 @@ fn a_copy_that_does_not_answer_is_not_waited_for_again_and_again() {
 #[test]
 #[ignore = "second tier: a scenario of its own, twice"]
 fn a_copy_that_lost_flushes_and_is_promoted_is_found_to_lack_what_it_acknowledged() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_copy_that_lost_flushes_and_is_promoted") else { return };
     let finished = desk.run(&arguments(&[&["run", "scenarios/mirror-lying-copy.yaml"]]));
     let result = finished.ends_with(1).result();
@@ -372,7 +372,7 @@ fn a_copy_that_lost_flushes_and_is_promoted_is_found_to_lack_what_it_acknowledge
 #[test]
 #[ignore = "second tier: a run of its own"]
 fn a_copy_that_reads_wrongly_is_not_taken_for_sound_when_it_is_promoted() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_copy_that_reads_wrongly_is_not_taken_for_sound") else { return };
     // Without checksums of its own the disk hands out what is wrong, and the database cannot begin with it.
     let settings = [
@@ -391,7 +391,7 @@ fn a_copy_that_reads_wrongly_is_not_taken_for_sound_when_it_is_promoted() {
 #[test]
 #[ignore = "second tier: a run of its own"]
 fn torn_last_writes_of_both_components_cost_nothing_that_was_acknowledged_and_the_receipts_tell_of_both() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("torn_last_writes_of_both_components") else { return };
     let settings = [
         "--set=database.volumes=torn",
@@ -412,7 +412,7 @@ fn torn_last_writes_of_both_components_cost_nothing_that_was_acknowledged_and_th
 #[test]
 #[ignore = "second tier: a scenario of its own, killed on its way"]
 fn a_kill_while_a_mirrored_volume_is_open_over_the_network_leaves_nothing() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("a_kill_while_a_mirrored_volume_is_open") else { return };
     for stage in ["phase baseline", "over the network", "healed"] {
         let before = Before::look(&desk);
@@ -429,7 +429,7 @@ fn a_kill_while_a_mirrored_volume_is_open_over_the_network_leaves_nothing() {
 #[test]
 #[ignore = "second tier: twelve databases are copied, a minute"]
 fn twelve_mirrored_nodes_come_up_and_take_writes() {
-    let _turn = machine();
+    let _turn = half_the_machine();
     let Some(desk) = Desk::with_a_lab("twelve_mirrored_nodes_come_up") else { return };
     let scenario = "name: twelve
 site: { regions: { dc1: { zones: { a: { hosts: 12 } } } } }

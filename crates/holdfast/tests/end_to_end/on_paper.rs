@@ -39,6 +39,33 @@ fn every_shipped_scenario_is_checked_on_paper_and_nothing_is_started() {
     assert!(!desk.path().join("runs").exists());
 }
 
+/// The words of a line of the guide, of which those between apostrophes are one.
+fn words(line: &str) -> Vec<String> {
+    let quoted = line.split('\'').enumerate();
+    let part = |(number, part): (usize, &str)| match number % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    };
+    quoted.flat_map(part).collect()
+}
+
+#[test]
+fn the_guides_commands_for_the_first_reports_own_database_are_valid() {
+    let desk = Desk::new();
+    let guide = include_str!("../../../../docs/guide/published-reports.md");
+    let set_aside = guide.lines().find_map(|line| line.strip_prefix("CRDB=\"")?.strip_suffix('"'));
+    let commands: Vec<&str> =
+        guide.lines().filter_map(|line| line.strip_prefix("holdfast run scenarios/fr1-")).collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    for command in commands {
+        let line =
+            format!("check scenarios/fr1-{command}").replace("$CRDB", set_aside.expect("what is set aside"));
+        let checked = desk.run(&words(&line.replace("--engine-dir /opt/cockroach", "")));
+        checked.ends_with(0);
+        assert!(checked.stdout.contains("Best practice"), "{line}: {}", checked.stdout);
+    }
+}
+
 #[test]
 fn what_failures_can_do_stands_before_the_outcomes_the_delay_and_the_recommendations() {
     let desk = Desk::new();

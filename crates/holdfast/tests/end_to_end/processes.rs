@@ -68,6 +68,28 @@ fn processes_that_are_to_stay_dead_stay_dead_and_a_stranger_beside_a_fault_is_na
 }
 
 #[test]
+#[ignore = "second tier: a scenario of a quarter of a minute"]
+fn nobody_is_promoted_beside_a_leader_of_which_something_still_runs_after_its_fencing() {
+    let _turn = beside_others();
+    let name = "nobody_is_promoted_beside_a_leader_of_which_something_still_runs_after_its_fencing";
+    let Some(desk) = Desk::with_a_lab(name) else { return };
+    let loads = "loads=[{ workload: ledger, clients: 2, from: dc1, rate: 100/s }]";
+    let schedule = "schedule=[{ phase: baseline, for: 3s }, { phase: stopped, for: 12s, faults: [ { process: { of: leader, how: \
+                    stop }, for: 10s } ] }]";
+    let told = |plant: &[&str]| {
+        let arguments = ["run", "scenarios/process-stop.yaml", "--set", loads, "--set", schedule];
+        let finished = desk.run(&[&arguments[..], plant].concat());
+        std::fs::read_to_string(finished.run_directory().join("events.jsonl")).expect("events")
+    };
+    let (fenced, promoted) = ("fencing, the platform switches its VM off", "promoted, the most advanced of");
+    let honest = told(&[]);
+    assert!(honest.contains(fenced) && honest.contains(promoted), "{honest}");
+    let lying = told(&["--plant", "process-left"]);
+    assert!(lying.contains(fenced) && !lying.contains(promoted), "{lying}");
+    assert!(lying.contains("failed to promote a standby in the place of n1"), "{lying}");
+}
+
+#[test]
 fn pressure_that_takes_nothing_is_caught_and_pressure_that_takes_processors_is_shown() {
     let _turn = beside_others();
     let name = "pressure_that_takes_nothing_is_caught_and_pressure_that_takes_processors_is_shown";

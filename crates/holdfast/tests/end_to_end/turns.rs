@@ -1,7 +1,7 @@
 //! Which tests may run at the same time: a run whose loads keep a rate takes less than half a core, so two cores carry four.
 //!
 //! A test of the first tier takes one place and is written to hold beside others; a test that fills the machine by itself
-//! takes all of them.
+//! takes all of them. `turns.txt` tells how busy the machine was meanwhile.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -12,16 +12,18 @@ use crate::notes::{Stretch, keep_failures};
 /// stay empty as long as the longest test lasts.
 const TOGETHER: usize = 2;
 
-/// Places of this machine, and who waits for all of them at once.
+/// Places of this machine, and who waits for several of them at once.
 #[derive(Default)]
 struct Places {
     taken: usize,
+    waiting_for_half: usize,
     waiting_for_all: usize,
     /// Whether nobody takes a single place until those who wait for all have had them.
     are_emptied: bool,
 }
 
-static PLACES: Mutex<Places> = Mutex::new(Places { taken: 0, waiting_for_all: 0, are_emptied: false });
+static PLACES: Mutex<Places> =
+    Mutex::new(Places { taken: 0, waiting_for_half: 0, waiting_for_all: 0, are_emptied: false });
 static CHANGED: Condvar = Condvar::new();
 
 /// A test's places, until dropped.
@@ -33,8 +35,20 @@ pub struct Turn {
 /// One place.
 pub fn beside_others() -> Turn {
     let wait = Instant::now();
-    let places = wait_while(places(), |places| places.are_emptied || places.taken >= in_all());
+    let kept_for_half = |places: &Places| if places.waiting_for_half > 0 { half() } else { 0 };
+    let are_taken = |places: &Places| places.taken + kept_for_half(places) >= in_all();
+    let places = wait_while(places(), |places| places.are_emptied || are_taken(places));
     take(places, 1, wait)
+}
+
+/// Half of the places, for what judges times, or has more nodes than most.
+pub fn half_the_machine() -> Turn {
+    let wait = Instant::now();
+    let mut places = places();
+    places.waiting_for_half += 1;
+    let mut places = wait_while(places, |places| places.are_emptied || places.taken + half() > in_all());
+    places.waiting_for_half -= 1;
+    take(places, half(), wait)
 }
 
 /// The machine to oneself.
@@ -49,6 +63,10 @@ pub fn machine() -> Turn {
     take(places, in_all(), wait)
 }
 
+fn half() -> usize {
+    in_all().div_ceil(2)
+}
+
 fn in_all() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| usize::from(cores) * 2)
 }
@@ -56,6 +74,8 @@ fn in_all() -> usize {
 fn take(mut places: MutexGuard<'static, Places>, count: usize, wait: Instant) -> Turn {
     keep_failures();
     places.taken += count;
+    // Places that were kept for whoever takes these are free for others.
+    CHANGED.notify_all();
     Turn { places: count, stretch: Stretch::after(wait) }
 }
 

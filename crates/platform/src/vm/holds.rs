@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use history::FaultId;
 
@@ -31,8 +31,8 @@ pub(crate) struct VmLimits {
     pub(crate) processors: Mutex<Holds<f64>>,
     /// Of its memory, bytes.
     pub(crate) memory: Mutex<Holds<u64>>,
-    /// Whether a fault has had the kernel kill processes of it for want of memory.
-    pub(crate) kills_expected: AtomicBool,
+    /// When somebody last held it to less memory, or let go of it: the kernel kills for want of it.
+    pub(crate) memory_changed_at: Mutex<Option<Instant>>,
 }
 
 /// What a VM is held to of one thing.

@@ -2,18 +2,22 @@
 //!
 //! What they are sent for, and whether they did what they should, is the business of faults.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use engine::NodeError;
 use lab::cgroup::{CgroupError, HeldUp};
 use lab::memory_groups::MemoryMeter;
 
-use super::holds::{Holder, Holds};
+use super::holds::Holder;
 use super::{CpuShare, Vm};
 
-fn lock<T>(holds: &Mutex<Holds<T>>) -> MutexGuard<'_, Holds<T>> {
-    holds.lock().unwrap_or_else(PoisonError::into_inner)
+/// So long after the last change of what a node may use of its memory, a kill is taken for the kernel's: what it has killed is
+/// noticed a moment later, and PostgreSQL kills what has not ended 5 s after one of its processes was.
+const KILLS_TOLD_AFTER: Duration = Duration::from_secs(10);
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Vm {
@@ -134,11 +138,9 @@ impl Vm {
         let Some(groups) = &self.shares.memory else {
             return Err(CgroupError::NoMemory { tried: "the nodes are in none".to_owned() });
         };
+        *lock(&self.held.memory_changed_at) = Some(Instant::now());
         match bytes {
-            Some(bytes) => {
-                self.held.kills_expected.store(true, Ordering::Release);
-                groups.lower_to(&self.name, bytes)
-            }
+            Some(bytes) => groups.lower_to(&self.name, bytes),
             None => groups.lift(&self.name),
         }
     }
@@ -161,9 +163,10 @@ impl Vm {
         self.shares.memory.as_ref()?.meter(&self.name)
     }
 
-    /// Whether a fault has had the kernel kill processes of it for want of memory.
+    /// Whether a fault has, or had until just now, the kernel kill processes of it for want of memory.
     #[must_use]
     pub fn expects_kills(&self) -> bool {
-        self.held.kills_expected.load(Ordering::Acquire)
+        let is_held = lock(&self.held.memory).tightest().is_some();
+        is_held || lock(&self.held.memory_changed_at).is_some_and(|at| at.elapsed() < KILLS_TOLD_AFTER)
     }
 }

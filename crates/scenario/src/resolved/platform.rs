@@ -96,7 +96,9 @@ impl VmPlatform {
             home: *host,
         };
         Cluster {
-            hosts: hosts.map(|path| placement::Host { path, capacity, is_on: true }).collect(),
+            hosts: hosts
+                .map(|path| placement::Host { path, capacity, is_on: true, is_isolated: false })
+                .collect(),
             vms: nodes.numbered().map(vm).collect(),
             rules: self.rules.clone(),
         }

@@ -212,7 +212,7 @@ fn loads() -> Value {
             "scan": "20%", "read_modify_write": "20%", "distribution": "hotspot", "records": 50, "fields": 2, "field_length": 20,
             "read_all_fields": "off", "write_all_fields": "on", "scan_length": 9, "hotspot_keys": "1%",
             "hotspot_operations": "99%", "insert_order": "ordered" } },
-        { "workload": "script", "clients": 2, "options": { "scripts": [{ "builtin": "tpcb-like", "weight": 2 },
+        { "workload": "script", "clients": 2, "options": { "scripts": [{ "builtin": "select-only", "weight": 2 },
             { "text": "SELECT 1;\nSELECT 2;", "name": "mine" }], "setup": "CREATE TABLE t (a int)",
             "conditions": { "none-negative": "SELECT a FROM t WHERE a < 0" } } }
     ]);
