@@ -7,7 +7,7 @@ use crate::engines::{NOTHING_LOST, check, ended, judged, leader_off_briefly};
 #[test]
 fn repmgrd_promotes_a_standby_within_seconds_and_keeps_what_a_standby_had() {
     let test = "repmgrd_promotes_a_standby_within_seconds";
-    let brief = leader_off_briefly(22, 15);
+    let brief = leader_off_briefly(30, 24);
     let arguments = ["scenarios/repmgr.yaml", "--set", &brief, "--set", NOTHING_LOST];
     let Some(result) = judged(test, "repmgr", &arguments) else { return };
     assert!(check(&result, "ledger")["acknowledged"].as_u64() > Some(100), "{result:#}");
