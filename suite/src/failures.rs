@@ -1,16 +1,16 @@
 //! Why tests failed, read from the lines that cargo's test programs print, for the end of the output: what stands far above is
 //! lost where a log is cut.
 
-/// So many lines of a failure are told again.
+/// Lines of a failure that are printed again at the end, at most.
 const LINES: usize = 12;
-/// So many characters of each.
+/// Characters of each of them, at most.
 const CHARACTERS: usize = 400;
 
 /// What has been read so far.
 #[derive(Debug, Default)]
 pub struct Failures {
     within: bool,
-    /// Lines that were taken of the last failure.
+    /// Lines that were taken of the last failure; all of them where no title has been read yet.
     taken: usize,
     /// The first lines of every failure.
     pub lines: Vec<String>,
@@ -18,20 +18,14 @@ pub struct Failures {
 
 impl Failures {
     /// Takes one line of output into account. A test program tells failures under `failures:`, each with a title, and then
-    /// their names, again under `failures:`.
+    /// their names, again under `failures:`. One that dies tells no end.
     pub fn read(&mut self, line: &str) {
-        if line == "failures:" {
-            self.within = !self.within;
-            // Without a title nothing is taken.
-            self.taken = LINES;
-            return;
-        }
-        if line.starts_with("test result: ") {
-            self.within = false;
-        }
-        let is_title = line.starts_with("---- ") && line.ends_with(" ----");
-        if is_title {
-            self.taken = 0;
+        match line {
+            "failures:" => (self.within, self.taken) = (true, LINES),
+            "successes:" => self.within = false,
+            _ if line.starts_with("test result: ") => self.within = false,
+            _ if line.starts_with("---- ") && line.ends_with(" ----") => self.taken = 0,
+            _ => {}
         }
         if self.within && self.taken < LINES && !line.is_empty() {
             self.taken += 1;
@@ -63,9 +57,19 @@ mod tests {
     #[test]
     fn a_program_that_died_among_its_failures_hides_none_of_the_next() {
         let mut failures = Failures::default();
-        let lines =
-            ["failures:", "---- a stdout ----", "why", "failures:", "    a", "test result: FAILED. 0 passed"];
-        lines.iter().chain(&lines).for_each(|line| failures.read(line));
-        assert_eq!(failures.lines, ["---- a stdout ----", "why", "---- a stdout ----", "why"]);
+        let died = ["failures:", "---- a stdout ----", "why"];
+        let passed = ["successes:", "---- b stdout ----", "chatter", "test result: ok. 1 passed"];
+        let next = [
+            "failures:",
+            "---- c stdout ----",
+            "and why",
+            "failures:",
+            "    c",
+            "test result: FAILED. 0 passed",
+        ];
+        died.iter().chain(&passed).chain(&died).chain(&next).for_each(|line| failures.read(line));
+        let told =
+            ["---- a stdout ----", "why", "---- a stdout ----", "why", "---- c stdout ----", "and why"];
+        assert_eq!(failures.lines, told);
     }
 }

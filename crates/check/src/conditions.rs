@@ -29,10 +29,6 @@ pub const SCRIPT: &str = "script-conditions";
 /// Conditions of TPC-C, told by the number their names begin with.
 const TPCC_CONDITIONS: usize = 12;
 
-/// Counts of a report that tell of more than of missing rows.
-const VIOLATED: &str = "conditions_violated";
-const LOADED_DIFFER: &str = "kinds_of_loaded_rows_that_differ";
-
 /// Transactions of a load, by how they came out. Those that rolled back because they were asked to are left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Ended {
@@ -172,7 +168,7 @@ impl Check for Conditions {
         report.count("conditions", looked_at);
         let violated =
             looks.values().flat_map(|look| &look.conditions).filter(|condition| condition.violations > 0);
-        report.count(VIOLATED, violated.count());
+        report.count("conditions_violated", violated.count());
         for (load, look) in &looks {
             let of_load = if looks.len() > 1 { format!(" of load {load}") } else { String::new() };
             judge_conditions(look, &of_load, &mut story);
@@ -289,7 +285,7 @@ fn judge_rows(
         differ += usize::from(compared.loaded_differ);
         told.push_str(&compared.told);
     }
-    report.count(LOADED_DIFFER, differ);
+    report.count("kinds_of_loaded_rows_that_differ", differ);
     report.acknowledged = Some(wanted.values().map(Wanted::acknowledged).sum());
     let judged = !open && last_acknowledged_s <= look.began_s;
     report.lost = (lost > 0 || judged).then_some(lost);

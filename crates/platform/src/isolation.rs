@@ -51,16 +51,10 @@ struct Silence {
 impl Silence {
     /// It asked at that moment, and this came of it by now.
     fn hears(&mut self, heard: Heard, asked: Instant, now: Instant) -> Option<Turn> {
-        match heard {
-            Heard::None => {}
-            Heard::NobodyToAsk => {
-                self.since = None;
-                return None;
-            }
-            Heard::Another => {
-                self.since = None;
-                return std::mem::take(&mut self.is_isolated).then_some(Turn::Returned);
-            }
+        if heard != Heard::None {
+            self.since = None;
+            let returns = heard == Heard::Another && std::mem::take(&mut self.is_isolated);
+            return returns.then_some(Turn::Returned);
         }
         let since = *self.since.get_or_insert(asked);
         let is_due = now.saturating_duration_since(since) >= self.after;

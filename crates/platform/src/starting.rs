@@ -81,9 +81,9 @@ impl Platform {
             if self.datacentre.vms[vm].is_on() {
                 return self.is_placed(vm);
             }
-            // Its own host may have had power again since.
-            let left = self.placing().waiting.get(&vm).copied().unwrap_or(left);
-            match self.start_somewhere(vm, left, &mut told_waiting) {
+            // Its own host may have had power again since: then it may run there as well.
+            let left_now = self.placing().waiting.get(&vm).copied().unwrap_or(left);
+            match self.start_somewhere(vm, (left, left_now), &mut told_waiting) {
                 Ok(()) => return,
                 // Its volume may be out of reach for now. Told once, however often it is tried.
                 Err(refused) if !told && !refused.is_empty() => {
@@ -100,8 +100,13 @@ impl Platform {
     }
 
     /// Boots the VM on the best host that can have it; why those that were tried could not. What is behind is promoted only
-    /// where nothing that is up to date can be had from anywhere.
-    fn start_somewhere(&self, vm: NodeId, left: Left, told_waiting: &mut String) -> Result<(), Vec<String>> {
+    /// where nothing that is up to date can be had from anywhere. `lost` is told, `left` decides.
+    fn start_somewhere(
+        &self,
+        vm: NodeId,
+        (lost, left): (Left, Left),
+        told_waiting: &mut String,
+    ) -> Result<(), Vec<String>> {
         let from = self.datacentre.host_of(vm).name();
         let forces = self.datacentre.vms[vm].volume().mirrored().is_some_and(MirroredDisk::promotes_by_force);
         let mut refused: Vec<String> = Vec::new();
@@ -118,7 +123,7 @@ impl Platform {
                     }
                     Decision::Wait { .. } | Decision::Move { .. } => break,
                 };
-                let mut why = match left {
+                let mut why = match lost {
                     Left::Host => format!("lost with {from}"),
                     Left::Volume => format!("after its volume was lost on {from}"),
                     Left::Room => format!("for lack of capacity on {from}"),

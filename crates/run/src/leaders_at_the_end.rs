@@ -138,8 +138,8 @@ mod tests {
         check(&[(&[], &[])], 1, (&[], &[]));
     }
 
-    /// What is told of a final state that was read at n1, where these nodes lead at the looks after it.
-    fn told_of_n1(is_at_the_leader: bool, looks: &[&[&str]]) -> Option<String> {
+    /// The reason for doubt in a final state that was read at n1, if there is one; these nodes lead at the looks after the read.
+    fn doubt_of_a_read_at_n1(is_at_the_leader: bool, looks: &[&[&str]]) -> Option<String> {
         let read = || {
             let read = |action, node: Option<&str>| Operation {
                 load: "l".to_owned(),
@@ -172,13 +172,17 @@ mod tests {
 
     #[test]
     fn a_final_state_that_was_read_at_a_node_that_leads_no_more_is_in_doubt() {
-        assert_eq!(told_of_n1(true, &[&["n1"]]), None);
+        assert_eq!(doubt_of_a_read_at_n1(true, &[&["n1"]]), None);
         let ceased = Some("it was read at n1, and n2 led just afterwards".to_owned());
-        assert_eq!(told_of_n1(true, &[&["n2"]]), ceased);
-        assert_eq!(told_of_n1(true, &[&["n1", "n2"], &["n2"]]), ceased, "it was demoted meanwhile");
-        assert_eq!(told_of_n1(true, &[&["n1", "n2"], &["n1"]]), None, "the other was");
-        assert_eq!(told_of_n1(true, &[&[]]), None, "nobody says that it leads");
-        assert_eq!(told_of_n1(false, &[&["n2"]]), None, "any node answers for all");
+        assert_eq!(doubt_of_a_read_at_n1(true, &[&["n2"]]), ceased);
+        assert_eq!(
+            doubt_of_a_read_at_n1(true, &[&["n1", "n2"], &["n2"]]),
+            ceased,
+            "it was demoted meanwhile"
+        );
+        assert_eq!(doubt_of_a_read_at_n1(true, &[&["n1", "n2"], &["n1"]]), None, "the other was");
+        assert_eq!(doubt_of_a_read_at_n1(true, &[&[]]), None, "nobody says that it leads");
+        assert_eq!(doubt_of_a_read_at_n1(false, &[&["n2"]]), None, "any node answers for all");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use capabilities::{Capabilities, Protocol};
 
-use crate::faults::FaultAction;
+use crate::faults::Takes;
 use crate::loads::LoadDocument;
 use crate::rejection::{Finding, Findings};
 use crate::scenario::Phase;
@@ -76,7 +76,7 @@ fn check_conditional_writes(documents: &[LoadDocument], engine: &str, findings: 
 /// What is never synced may be gone with the power, and nothing is proved by its being gone.
 fn check_durability(documents: &[LoadDocument], schedule: &[Phase], findings: &mut Findings) {
     let faults = || schedule.iter().flat_map(|phase| &phase.faults);
-    if !faults().any(|fault| matches!(fault.action, FaultAction::PowerOff(_))) {
+    if !faults().any(|fault| matches!(fault.action.takes(), Takes::Power(_))) {
         return;
     }
     let never =

@@ -89,7 +89,7 @@ impl Check for ListAppend {
         if let Some(contradiction) = &self.record.contradiction {
             let mut story = Story::default();
             story.doubt(format!("the history contradicts itself, so it proves nothing: {contradiction}"));
-            (report.verdict, report.explanation) = story.conclude(String::new());
+            report.conclude(story, String::new());
             return report;
         }
         let versions = Versions::of(&self.record, &places);

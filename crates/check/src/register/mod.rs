@@ -221,7 +221,7 @@ impl Register {
             // What was left out may be the missing piece, so that nothing is shown either way.
             let mut story = Story::default();
             story.doubt(format!("the history contradicts itself, so it proves nothing: {contradiction}"));
-            (report.verdict, report.explanation) = story.conclude(String::new());
+            report.conclude(story, String::new());
             return report;
         }
         if !undecided.is_empty() {
@@ -242,7 +242,7 @@ impl Register {
         if self.informative == 0 {
             otherwise += "; no read or compare-and-set was acknowledged, so any order of the writes does";
         }
-        (report.verdict, report.explanation) = story.conclude(otherwise);
+        report.conclude(story, otherwise);
         if report.verdict == Verdict::Pass && self.indeterminate > 0 {
             let count = counted(self.indeterminate, "write");
             report.explanation += &format!("; of {count} without a definite answer any may have happened");

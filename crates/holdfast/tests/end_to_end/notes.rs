@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::Once;
 use std::time::Instant;
 
+use watch::{busy_since, busy_ticks};
+
 static HOOK: Once = Once::new();
 
 /// From now on each panic is added to `failures.txt`.
@@ -22,44 +24,27 @@ pub fn keep_failures() {
     });
 }
 
-/// When a test began to wait for its places and when it had them, and the processors' time of the machine then.
+/// How long a test waited for its places and when it had them, and the machine's busy and total ticks then.
 pub struct Stretch {
     waited_s: f64,
     began: Instant,
-    busy_s: Option<f64>,
+    ticks: Option<(u64, u64)>,
 }
 
 impl Stretch {
     /// Begins now, after a wait that began at this time.
     pub fn after(wait: Instant) -> Stretch {
-        Stretch { waited_s: wait.elapsed().as_secs_f64(), began: Instant::now(), busy_s: busy_s() }
+        Stretch { waited_s: wait.elapsed().as_secs_f64(), began: Instant::now(), ticks: busy_ticks() }
     }
 
-    /// Adds to `turns.txt` how long the calling test waited and ran with so many places, and how many processors the whole
-    /// machine was busy with meanwhile.
+    /// Adds to `turns.txt` how long the calling test waited and ran with so many places, and which share of the machine was busy
+    /// meanwhile.
     pub fn ends(&self, places: usize) {
-        let ran_s = self.began.elapsed().as_secs_f64();
-        let busy = self.busy_s.zip(busy_s()).map_or_else(String::new, |(before, after)| {
-            format!("; {:.2} processors were busy", (after - before) / ran_s)
-        });
-        let waited_s = self.waited_s;
-        add(
-            "turns.txt",
-            &format!("{}: waited {waited_s:.1} s, ran {ran_s:.1} s, {places} places{busy}", test()),
-        );
+        let (test, waited_s, ran_s) = (test(), self.waited_s, self.began.elapsed().as_secs_f64());
+        let busy = busy_since(self.ticks)
+            .map_or_else(String::new, |share| format!("; the machine was {:.0} % busy", share * 100.0));
+        add("turns.txt", &format!("{test}: waited {waited_s:.1} s, ran {ran_s:.1} s, {places} places{busy}"));
     }
-}
-
-/// Seconds that all processors were not idle since the machine's start.
-fn busy_s() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let fields = text.lines().next()?.split_ascii_whitespace().skip(1);
-    // user, nice, system, idle, iowait, irq, softirq, steal: proc_stat(5); guest time is part of user's.
-    let ticks: Vec<u64> = fields.take(8).map_while(|field| field.parse().ok()).collect();
-    let idle: u64 = ticks.iter().skip(3).take(2).sum();
-    let of_a_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
-    #[expect(clippy::cast_precision_loss, reason = "counts of hundredths of seconds are far below 2^52")]
-    Some((ticks.iter().sum::<u64>() - idle) as f64 / of_a_second as f64)
 }
 
 /// The test that calls.

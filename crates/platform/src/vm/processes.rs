@@ -14,7 +14,7 @@ use super::{CpuShare, Vm};
 
 /// So long after the last change of what a node may use of its memory, a kill is taken for the kernel's: what it has killed is
 /// noticed a moment later, and PostgreSQL kills what has not ended 5 s after one of its processes was.
-const KILLS_TOLD_AFTER: Duration = Duration::from_secs(10);
+const KILLS_EXPECTED_FOR: Duration = Duration::from_secs(10);
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -167,6 +167,6 @@ impl Vm {
     #[must_use]
     pub fn expects_kills(&self) -> bool {
         let is_held = lock(&self.held.memory).tightest().is_some();
-        is_held || lock(&self.held.memory_changed_at).is_some_and(|at| at.elapsed() < KILLS_TOLD_AFTER)
+        is_held || lock(&self.held.memory_changed_at).is_some_and(|at| at.elapsed() < KILLS_EXPECTED_FOR)
     }
 }
