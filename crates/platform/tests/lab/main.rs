@@ -16,7 +16,6 @@ mod systems;
 mod test_lab;
 mod whole_machines;
 
-use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ExitCode};
@@ -49,11 +48,7 @@ fn main() -> ExitCode {
 }
 
 fn tests() -> ExitCode {
-    // The crate takes the name of one test; `cargo xtask test --part` names many.
-    let named: BTreeSet<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let are_many = named.len() > 1;
-    let is_for_the_crate = |word: &String| !are_many || !named.contains(word);
-    let mut arguments = Arguments::from_iter(std::env::args().filter(is_for_the_crate));
+    let mut arguments = Arguments::from_args();
     // Each loads the machine.
     arguments.test_threads = Some(1);
     let inside = inside::TESTS.iter().map(|(name, _)| ((*name).to_owned(), Place::Inside));
@@ -64,7 +59,6 @@ fn tests() -> ExitCode {
         .chain(joined)
         .chain(contract)
         .chain(outside)
-        .filter(|(name, _)| !are_many || named.contains(name))
         .map(|(name, place)| Trial::test(name.clone(), move || attempt(&name, place)));
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
