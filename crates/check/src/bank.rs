@@ -132,6 +132,9 @@ impl Check for Bank {
     }
 }
 
+/// A transfer that may have happened: from, to and how much.
+type Open<'k> = (&'k Key, &'k Key, i128);
+
 impl Bank {
     fn judge(&self, report: &mut Report) -> (Verdict, String) {
         let mut story = Story::default();
@@ -237,6 +240,7 @@ impl Bank {
         let mut wanted: BTreeMap<&Key, i128> =
             start.iter().map(|(key, balance)| (key, i128::from(*balance))).collect();
         let mut open = Vec::new();
+        let mut how = "without a definite answer";
         for transfer in &self.transfers {
             if transfer.invoked_s > last.completed_s {
                 continue;
@@ -247,6 +251,9 @@ impl Bank {
                 *wanted.entry(from).or_default() -= amount;
                 *wanted.entry(to).or_default() += amount;
             } else {
+                if transfer.outcome == Outcome::Ok {
+                    how = "without a definite answer or under way during that read";
+                }
                 open.push((from, to, amount));
             }
         }
@@ -274,7 +281,7 @@ impl Bank {
             }));
         } else if touched.iter().all(|key| found.contains_key(key)) {
             let beyond = |key: &Key| found[key] - wanted.get(key).copied().unwrap_or_default();
-            self.judge_open((&open, &touched), beyond, last, story);
+            self.judge_open((&open, how, &touched), beyond, last, story);
         }
     }
 
@@ -300,13 +307,13 @@ impl Bank {
     /// Whether what the accounts that are `touched` hold beyond the acknowledged transfers can be the work of those without an answer.
     fn judge_open(
         &self,
-        (open, touched): (&[(&Key, &Key, i128)], &BTreeSet<&Key>),
+        (open, how, touched): (&[Open<'_>], &str, &BTreeSet<&Key>),
         beyond: impl Fn(&Key) -> i128,
         last: &Read,
         story: &mut Story,
     ) {
         let places: BTreeMap<&Key, usize> = touched.iter().copied().zip(0..).collect();
-        let placed = |(from, to, amount): &(&Key, &Key, i128)| OpenTransfer {
+        let placed = |(from, to, amount): &Open<'_>| OpenTransfer {
             from: places[*from],
             to: places[*to],
             amount: *amount,
@@ -318,11 +325,11 @@ impl Bank {
             Some(true) => {}
             Some(false) => story.fail(format!(
                 "{} found balances in {accounts} that the acknowledged transfers leave with no choice of the {transfers} \
-                 without a definite answer",
+                 {how}",
                 self.told(last)
             )),
             None => story.doubt(format!(
-                "{transfers} without a definite answer touched {accounts}, too many to tell whether they explain what {} found",
+                "{transfers} {how} touched {accounts}, too many to tell whether they explain what {} found",
                 self.told(last)
             )),
         }

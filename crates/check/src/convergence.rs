@@ -8,6 +8,7 @@
 //! replicas agree on in the end must be the newest of all. A write without a definite answer that no client has read may
 //! reach one replica before that is read and another after: where replicas differ by such a write alone, nothing is known.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use history::{Action, Key, Operation, Outcome, Verdict};
@@ -192,13 +193,13 @@ impl Convergence {
         for touch in self.touches.iter().filter(|touch| touch.is_write && touch.outcome != Outcome::Fail) {
             let Some(value) = touch.value else { continue };
             let next = numbered(ages.versions.len());
-            if ages.versions.insert((touch.key, value), next).is_some() {
-                ages.reused.insert(touch.key);
+            match ages.versions.entry((touch.key, value)) {
+                Entry::Vacant(version) => drop(version.insert(next)),
+                // Nothing is said of the order of such a key's values.
+                Entry::Occupied(_) => drop(ages.reused.insert(touch.key)),
             }
         }
-        // Where a value is written twice, numbers are left out; nothing is said about such keys.
-        let count = ages.versions.values().max().map_or(0, |last| *last as usize + 1);
-        ages.newer = vec![Vec::new(); count.max(self.touches.len())];
+        ages.newer = vec![Vec::new(); ages.versions.len()];
         let same = |one: &Touch, other: &Touch| (one.key, one.session) == (other.key, other.session);
         let mut first = 0;
         for of_client in self.touches.chunk_by(same) {

@@ -84,7 +84,15 @@ impl FinalReads {
         let explanation = format!("{}. What was seen before: {}", doubts.join(". "), report.explanation);
         if self.in_part.values().any(|workload| judges(workload)) && report.only_misses {
             // Of what nobody wrote, nothing was seen where it was read: that says nothing of where it was not.
-            return Report { verdict: Verdict::Unknown, explanation, lost: None, invented: None, ..report };
+            let lost_examples = Vec::new();
+            return Report {
+                verdict: Verdict::Unknown,
+                explanation,
+                lost: None,
+                invented: None,
+                lost_examples,
+                ..report
+            };
         }
         // None that is known of is not none.
         let [lost, invented] = [report.lost, report.invented].map(|count| count.filter(|count| *count > 0));

@@ -149,10 +149,11 @@ struct Findings {
     /// Acknowledged after the read that misses them had begun.
     unjudged: Vec<Insert>,
     refused_but_there: Vec<Insert>,
-    invented: Vec<u64>,
+    // Loads that share a table find the same ones there.
+    invented: BTreeSet<u64>,
     /// Not recorded, and of a client whose last inserts are not.
-    unrecorded_there: usize,
-    duplicated: Vec<u64>,
+    unrecorded_there: BTreeSet<u64>,
+    duplicated: BTreeSet<u64>,
     indeterminate_there: usize,
     /// Loads without a complete read.
     unread: Vec<usize>,
@@ -165,7 +166,7 @@ impl Ledger {
         findings.any_read = true;
         read.values.sort_unstable();
         let repeats = read.values.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        findings.duplicated.extend(repeats.collect::<BTreeSet<u64>>());
+        findings.duplicated.extend(repeats);
         read.values.dedup();
 
         let there = |value: u64| read.values.binary_search(&value).is_ok();
@@ -180,12 +181,12 @@ impl Ledger {
         }
         // Loads may share a table: what any of them asked for is not invented.
         let asked = |value: &u64| self.inserts.binary_search_by(|insert| insert.value.cmp(value)).is_ok();
-        let (unrecorded, invented): (Vec<&u64>, Vec<&u64>) = read
+        let (unrecorded, invented): (Vec<u64>, Vec<u64>) = read
             .values
             .iter()
             .filter(|value| !asked(value))
             .partition(|value| self.may_be_unrecorded(**value));
-        findings.unrecorded_there += unrecorded.len();
+        findings.unrecorded_there.extend(unrecorded);
         findings.invented.extend(invented);
     }
 
@@ -253,7 +254,7 @@ impl Ledger {
             report.count("refused_but_there", findings.refused_but_there.len());
             report.count("indeterminate_there", findings.indeterminate_there);
             if !self.unrecorded.is_empty() {
-                report.count("unrecorded_there", findings.unrecorded_there);
+                report.count("unrecorded_there", findings.unrecorded_there.len());
             }
         }
         // What was found is found; that nothing was found says something only when everything could be
@@ -323,8 +324,8 @@ impl Ledger {
                 "of clients whose records were lost with their process {} there that may be theirs; nothing else is there",
                 format_args!(
                     "{} {}",
-                    counted(found.unrecorded_there, "further row"),
-                    is_or_are(found.unrecorded_there)
+                    counted(found.unrecorded_there.len(), "further row"),
+                    is_or_are(found.unrecorded_there.len())
                 )
             ),
         };
@@ -405,5 +406,21 @@ mod tests {
         let only_misses = [&[OF_FIVE][..], &[OF_FIVE, OF_FIVE], &[OF_FIVE, OF_FIVE + 1]]
             .map(|values| judged(values).only_misses);
         assert_eq!((passed.only_misses, only_misses), (false, [true, false, false]));
+    }
+
+    #[test]
+    fn a_row_of_nobody_in_a_table_that_two_loads_share_is_told_once() {
+        let of_load = |load: &str, client, action, invoked_s| Operation {
+            load: load.to_owned(),
+            ..operation(client, action, Outcome::Ok, invoked_s)
+        };
+        let read = || Action::LedgerRead { values: vec![OF_THREE, OF_FIVE, OF_FIVE + 1], complete: true };
+        let report = check(&[
+            of_load("a", 3, Action::LedgerInsert { value: OF_THREE }, 1.0),
+            of_load("b", 5, Action::LedgerInsert { value: OF_FIVE }, 1.0),
+            of_load("a", 100, read(), 9.0),
+            of_load("b", 101, read(), 9.0),
+        ]);
+        assert_eq!((report.verdict, report.invented), (Verdict::Fail, Some(1)), "{}", report.explanation);
     }
 }

@@ -56,10 +56,16 @@ impl Story {
 }
 
 /// A claim followed by its first examples: `2 inserts are lost: a; b`. Says how many more there are.
-pub(crate) fn with_examples<T>(claim: &str, found: &[T], tell: impl Fn(&T) -> String) -> String {
-    let mut told: Vec<String> = found.iter().take(EXAMPLES_MAX).map(tell).collect();
-    if found.len() > EXAMPLES_MAX {
-        told.push(format!("and {} more", found.len() - EXAMPLES_MAX));
+pub(crate) fn with_examples<'f, T: 'f>(
+    claim: &str,
+    found: impl IntoIterator<Item = &'f T, IntoIter: ExactSizeIterator>,
+    tell: impl Fn(&T) -> String,
+) -> String {
+    let found = found.into_iter();
+    let more = found.len().saturating_sub(EXAMPLES_MAX);
+    let mut told: Vec<String> = found.take(EXAMPLES_MAX).map(tell).collect();
+    if more > 0 {
+        told.push(format!("and {more} more"));
     }
     format!("{claim}: {}", told.join("; "))
 }

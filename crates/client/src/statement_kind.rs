@@ -78,7 +78,8 @@ impl Flight {
         let begins_a_block = kinds.clone().next() == Some(StatementKind::Begin);
         let stays_in_a_block =
             (status != TransactionStatus::Idle || begins_a_block) && commits == 0 && rollbacks == 0;
-        Self { may_commit: !stays_in_a_block, commits, rollbacks }
+        let may_hold_a_commit = count(StatementKind::Several) > 0;
+        Self { may_commit: !stays_in_a_block || may_hold_a_commit, commits, rollbacks }
     }
 }
 
@@ -121,5 +122,6 @@ mod tests {
         check(&[Begin, Single, Rollback], true, true);
         check(&[Single, Begin], true, false);
         check(&[Begin, Rollback, Single], true, true);
+        check(&[Begin, Several], true, true);
     }
 }

@@ -100,7 +100,7 @@ impl Check for ListAppend {
         let mut anomalies = single_anomalies(&teller);
         anomalies.extend(cycles.found.iter().map(|cycle| cycle_anomaly(cycle, &teller)));
         self.tell(&teller, &cycles, &anomalies, &mut report);
-        tell_lost(&lost::find(&self.record, &versions.reused), &teller, &mut report);
+        tell_lost(&lost::find(&self.record, &versions.reused, self.claimed), &teller, &mut report);
         report
     }
 }
@@ -225,15 +225,29 @@ fn tell_lost(lost: &[Lost], teller: &Teller<'_>, report: &mut Report) {
     if lost.is_empty() {
         return;
     }
-    let mut writers: Vec<u32> = lost.iter().map(|one| one.writer).collect();
-    writers.dedup();
-    report.lost = Some(writers.len() as u64);
-    report.count("lost appends", lost.len());
     report.only_misses = report.verdict != Verdict::Fail;
-    let (appends, are) = (counted(lost.len(), "acknowledged append"), is_or_are(lost.len()));
-    let claim = format!("{appends} {are} not there at the end");
-    let told = with_examples(&claim, lost, |one| teller.told_lost(one));
-    report.explanation = format!("{told}. {}", report.explanation);
+    let (acknowledged, unanswered): (Vec<Lost>, Vec<Lost>) = lost.iter().partition(|one| one.is_acknowledged);
+    let mut tell = |lost: &[Lost], what: &str, (which, how): (&str, &str)| {
+        if lost.is_empty() {
+            return;
+        }
+        let (appends, are) = (counted(lost.len(), what), is_or_are(lost.len()));
+        let claim = format!("{appends}{which} {are} not there at the end{how}");
+        let told = with_examples(&claim, lost, |one| teller.told_lost(one));
+        report.explanation = format!("{told}. {}", report.explanation);
+    };
+    let seen = ", although reads saw something of the same transaction";
+    tell(&unanswered, "append", (" without a definite answer", seen));
+    tell(&acknowledged, "acknowledged append", ("", ""));
+    if !unanswered.is_empty() {
+        report.count("lost appends without an answer", unanswered.len());
+    }
+    if !acknowledged.is_empty() {
+        let mut writers: Vec<u32> = acknowledged.iter().map(|one| one.writer).collect();
+        writers.dedup();
+        report.lost = Some(writers.len() as u64);
+        report.count("lost appends", acknowledged.len());
+    }
     report.verdict = Verdict::Fail;
 }
 

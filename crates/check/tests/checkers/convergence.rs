@@ -130,6 +130,13 @@ fn what_cannot_be_known_is_unknown() {
     );
     check_with_end("0-95 c1 write x 2", Unknown, "need not agree yet");
     check_with_end("0-1 c1 write x 2\n2-3 c1 write x 2", Unknown, "written more than once");
+    // What is known of the order of another key says nothing of this one.
+    check(
+        "0-1 c1 write x 5\n2-3 c1 write x 5\n4-5 c1 write y 7\n6-7 c2 read y 7\n8-9 c1 write y 8\n10-11 c2 read y 8\n\
+         90-91 c9 replica n1 x=5 y=8\n90-91 c8 replica n2 x=5 y=8",
+        Unknown,
+        "written more than once",
+    );
     check("90-91 c9 replica n1\n90-91 c8 replica n2", Unknown, "nothing to agree on");
     check_with_end("3-1 c1 write x 2", Unknown, "contradicts itself");
 }

@@ -386,3 +386,30 @@ fn nothing_is_lost_by_a_final_read_that_failed_or_began_before_an_append_had_end
     let of_two = "0-1 a/c1 append x 1\n2-3 b/c2 append x 3\n90-91 a/c8 r x []\n90-91 a/c9 final append";
     check("serializable", of_two, Fail, "1 acknowledged append is not there at the end: 1 of key x");
 }
+
+#[test]
+fn a_transaction_without_an_answer_that_reads_saw_has_happened_as_a_whole_and_stays() {
+    // Half of it is there.
+    let half = "0-1 c1 append x 1, append y 1 unknown\n90-91 c8 r x [1], r y []\n90-91 c9 final append";
+    check(
+        "read-committed",
+        half,
+        Fail,
+        "1 append without a definite answer is not there at the end, although reads saw something of the same transaction: 1 of \
+         key y, appended by client 1's transaction",
+    );
+    assert_eq!(at("read-committed", half).lost, None, "it was not acknowledged");
+    // Dirty reads may see what is taken back.
+    check("read-uncommitted", half, Pass, "");
+    // It was read, and is gone.
+    let gone = "0-1 c1 append x 1 unknown\n2-3 c2 r x [1]\n90-91 c8 r x []\n90-91 c9 final append";
+    check("read-committed", gone, Fail, "1 append without a definite answer is not there at the end");
+    // Nobody saw anything of it.
+    let unseen = "0-1 c1 append x 1, append y 1 unknown\n2-3 c2 append z 3\n90-91 c8 r x [], r z [3]\n90-91 c9 final append";
+    check("read-committed", unseen, Pass, "");
+    check("read-committed", &half.replace("r y []", "r y [1]"), Pass, "");
+    // It may come between the final reads of two loads.
+    let between = "0-1 a/c1 append x 1, append y 1 unknown\n90-91 a/c8 r x [], r y []\n90-91 a/c9 final append\n\
+                   94-95 b/c8 r y [1]\n94-95 b/c9 final append";
+    check("read-committed", between, Pass, "");
+}

@@ -26,7 +26,7 @@ use self::answer::{Answer, Columns, Refusal};
 pub use self::discover::MysqlConnector;
 use self::login::{LoggedIn, LoginError};
 use self::packets::{QUERY, QUIT, next_packet, write_text};
-use self::statement::{Source, kind_of};
+use self::statement::{Source, kind_of, may_commit};
 use crate::frames::failure;
 use crate::line::{Ended, Line, connected_within};
 use crate::password::Password;
@@ -119,7 +119,7 @@ impl MysqlClient {
     async fn query(&mut self, sql: &str) -> Result<Rows, SessionError> {
         self.line.refuse_if_broken()?;
         write_text(QUERY, sql, &mut self.line.wire.outgoing).map_err(|why| self.line.not_sent(&why))?;
-        self.begin(kind_of(sql).may_commit(self.status), None, Instant::now());
+        self.begin(may_commit(sql, kind_of(sql), self.status), None, Instant::now());
         poll_fn(|context| self.poll_exchange(context)).await
     }
 

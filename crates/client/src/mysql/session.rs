@@ -54,7 +54,7 @@ impl SqlSession for MysqlClient {
         let Some(Prepared { source, number, .. }) = self.statements.get(statement.0) else {
             return Err(self.line.not_sent(&"the statement was prepared on another session"));
         };
-        let (kind, executed) = (source.kind, number.map(|_| statement.0));
+        let (may_commit, executed) = (source.may_commit(self.status), number.map(|_| statement.0));
         let out = &mut self.line.wire.outgoing;
         let written = match number {
             Some(number) => write_execution(*number, &source.places, parameters, out),
@@ -64,7 +64,7 @@ impl SqlSession for MysqlClient {
             },
         };
         written.map_err(|why| self.line.not_sent(&why))?;
-        self.begin(kind.may_commit(self.status), executed, now);
+        self.begin(may_commit, executed, now);
         Ok(())
     }
 
@@ -213,13 +213,14 @@ impl MysqlClient {
             texts.push("COMMIT".to_owned());
         }
         let flight = Flight::of(kinds.iter().copied(), self.status);
-        let stays_open = !flight.may_commit;
+        let begins_again = self.status == TransactionStatus::Open && kinds.contains(&StatementKind::Begin);
+        let stays_open = !flight.may_commit && !begins_again;
         let own = kinds.iter().zip(&texts).filter(|(kind, _)| **kind == StatementKind::Single);
         let stays_open = stays_open && own.clone().all(|(_, text)| verdict::is_of_rows(text));
         let only_reads_behind_the_first = own.skip(1).all(|(_, text)| verdict::is_read(text));
         let sql = texts.join("; ");
         write_text(QUERY, &sql, &mut self.line.wire.outgoing).map_err(|why| self.line.not_sent(&why))?;
-        self.begin(flight.may_commit, None, Instant::now());
+        self.begin(!stays_open, None, Instant::now());
         let mut completed = 0;
         let mut each = |place: usize, rows: &mut Rows| {
             completed = place + 1;

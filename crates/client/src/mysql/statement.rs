@@ -2,9 +2,10 @@
 //!
 //! Owns the text; asks nothing.
 
+use super::verdict::is_of_rows;
 use crate::placeholders::{self, Quoting};
 use crate::sql::SqlValue;
-use crate::statement_kind::StatementKind;
+use crate::statement_kind::{StatementKind, TransactionStatus};
 
 /// A statement's text, cut at its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,11 @@ impl Source {
         };
         let (pieces, places) = placeholders::cut(sql, Quoting::WithBackslashes);
         Self { pieces, places, kind }
+    }
+
+    /// Whether running it in `status` can make anything permanent.
+    pub(super) fn may_commit(&self, status: TransactionStatus) -> bool {
+        may_commit(self.pieces.first().map_or("", String::as_str), self.kind, status)
     }
 
     /// The text to prepare; nothing for what is asked as it is each time: servers prepare no BEGIN, nor several at once.
@@ -63,6 +69,17 @@ fn push_literal(value: &SqlValue<'_>, sql: &mut String) {
             sql.push('\'');
         }
     }
+}
+
+/// Whether running `sql`, which is of this kind, in `status` can make anything permanent. Before statements that define something, lock
+/// tables or begin a transaction MySQL commits the one that is open (Reference Manual, "Statements That Cause an Implicit Commit").
+pub(super) fn may_commit(sql: &str, kind: StatementKind, status: TransactionStatus) -> bool {
+    let commits_what_is_open = match kind {
+        StatementKind::Begin => true,
+        StatementKind::Single => !is_of_rows(sql),
+        StatementKind::Commit | StatementKind::Rollback | StatementKind::Several => false,
+    };
+    kind.may_commit(status) || (status == TransactionStatus::Open && commits_what_is_open)
 }
 
 /// The kind of the statement(s) in `sql`. A transaction's isolation level is set by a statement of its own before it
@@ -148,6 +165,22 @@ mod tests {
         check("COMMIT", StatementKind::Commit);
         check("ROLLBACK", StatementKind::Rollback);
         assert_eq!(Source::new("END").filled_in(&[]).as_deref(), Some("COMMIT"));
+    }
+
+    #[test]
+    fn what_is_no_work_on_rows_may_commit_the_transaction_that_is_open() {
+        let may_commit = |sql: &str| {
+            let statuses = [TransactionStatus::Idle, TransactionStatus::Open];
+            statuses.map(|status| Source::new(sql).may_commit(status))
+        };
+        for rows in ["INSERT INTO t VALUES ($1)", "select 1", "UPDATE t SET x = $1", "DELETE FROM t"] {
+            assert_eq!(may_commit(rows), [true, false], "{rows}");
+        }
+        for other in ["TRUNCATE t", "ALTER TABLE t ADD y INT", "LOCK TABLES t WRITE", "CALL p()"] {
+            assert_eq!(may_commit(other), [true, true], "{other}");
+        }
+        assert_eq!(may_commit("START TRANSACTION"), [false, true]);
+        assert_eq!((may_commit("ROLLBACK"), may_commit("COMMIT")), ([false, false], [true, true]));
     }
 
     #[test]

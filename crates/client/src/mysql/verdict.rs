@@ -56,7 +56,7 @@ pub(super) fn is_read(sql: &str) -> bool {
 
 /// Whether a statement reads or changes rows, by its first word: others may commit what is open.
 pub(super) fn is_of_rows(sql: &str) -> bool {
-    begins_with(sql, &["select", "insert", "update", "delete", "replace"])
+    begins_with(sql, &["select", "insert", "update", "delete", "replace", "with", "table", "values"])
 }
 
 fn begins_with(sql: &str, words: &[&str]) -> bool {

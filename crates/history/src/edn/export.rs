@@ -150,9 +150,12 @@ fn told(
                 ("replica-read", format!("[{name} nil]"), found)
             }))
         }
-        // Says nothing of the data.
-        Action::Unrecorded { .. } | Action::FinalRead { .. } => Ok(None),
-        Action::TpcbTransaction { .. }
+        // Says nothing of the data where it is not in doubt.
+        Action::FinalRead { why, .. } if !is_ok || why.is_empty() => Ok(None),
+        // Without it what is missing or in doubt would be taken for sound.
+        Action::Unrecorded { .. }
+        | Action::FinalRead { .. }
+        | Action::TpcbTransaction { .. }
         | Action::TpcbRead { .. }
         | Action::Transaction { .. }
         | Action::RowsRead { .. }
