@@ -31,6 +31,7 @@ use self::network::NetworkAction;
 use self::waiting::{Aim, Waiting};
 use crate::datagrams::probing::RequestLog;
 use crate::disk_looks::imposed::ImposedDefects;
+use crate::network_watch::Changes;
 use crate::process_looks::{Table, Upgrade};
 
 /// A fault that stands. Each kind of fault has one. Dropping it ends what it does.
@@ -299,6 +300,22 @@ impl Faulting {
                 record.healed_s = Some(mended_s);
             }
             record.receipts.push((ReceiptOf::Healing, receipt));
+        }
+    }
+
+    /// The same for what is looked at over the network. What fails to answer beside a fault of the network, or after another fault of
+    /// the network or of power began or ended, may have healed.
+    fn healing_teller_over_the_network(&self) -> impl Fn(FaultId, f64, Receipt) + Send + 'static {
+        let (told, changes) = (self.healing_teller(), Changes::from_now(&self.network_changes));
+        let is_network_faulty = self.is_network_faulty();
+        move |number, mended_s, mut receipt| {
+            if receipt.verdict == Verdict::Fail && (is_network_faulty || changes.have_come()) {
+                receipt.verdict = Verdict::Unknown;
+                let what = "another fault of the network or of power stood, began or ended meanwhile: this is no evidence that it \
+                            did not heal";
+                receipt.evidence.push(what.to_owned());
+            }
+            told(number, mended_s, receipt);
         }
     }
 

@@ -4,7 +4,7 @@
 //! Owns when there is enough; what is sent is `ways::probing`'s business.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,27 @@ pub(crate) struct Shown {
     pub(crate) unseen: Vec<(Path, Path)>,
     /// Whether it cuts ways that must have been open.
     pub(crate) cuts: bool,
+    /// What comes after it.
+    pub(crate) changes: Changes,
+}
+
+/// Changes of the network, and losses of power, since a moment: what is measured after one belongs to another network.
+#[derive(Debug, Clone)]
+pub(crate) struct Changes {
+    number: Arc<AtomicU64>,
+    before: u64,
+}
+
+impl Changes {
+    /// From now on; `number` counts all of a run.
+    pub(crate) fn from_now(number: &Arc<AtomicU64>) -> Changes {
+        Changes { number: number.clone(), before: number.load(Ordering::Acquire) }
+    }
+
+    /// Whether there were any.
+    pub(crate) fn have_come(&self) -> bool {
+        self.number.load(Ordering::Acquire) != self.before
+    }
 }
 
 /// A network fault under watch.
@@ -138,6 +159,7 @@ impl Watched {
         if !self.shown.looks.is_empty() {
             let mut seen = self.probing.while_paused(|| show(self.probing.stations(), &self.shown.looks));
             self.doubt_moved(&mut seen, self.probing.stations(), &self.shown.looks);
+            doubt_what_changed(&mut seen, self.shown.changes.have_come());
             if self.mended().is_some() {
                 receipt.verdict = receipt.verdict.and(Verdict::Unknown);
                 let told = "the fault was healed before its rate, queue or packet size was measured; make it last longer";
@@ -222,7 +244,7 @@ impl Watched {
         &self,
         anew: Option<&Probing>,
         from: Instant,
-        now: &RequestedNetwork,
+        (now, changes): (&RequestedNetwork, &Changes),
         (stations, looks, unseen): (&[Station], &[Look], &[(Path, Path)]),
     ) -> Receipt {
         let begun = Instant::now();
@@ -241,6 +263,7 @@ impl Watched {
         probing.pause();
         let mut seen = show(stations, looks);
         self.doubt_moved(&mut seen, stations, looks);
+        doubt_what_changed(&mut seen, changes.have_come());
         receipt.verdict = receipt.verdict.and(seen.verdict);
         receipt.evidence.extend(seen.evidence);
         doubt(&mut receipt, unseen);
@@ -272,6 +295,16 @@ fn doubt_what_moved(seen: &mut Receipt, moved: &[&str]) {
         seen.evidence.push(format!(
             "a migration stunned or moved {names} before the rate, queue or packet size was measured: this is no evidence against the fault"
         ));
+    }
+}
+
+/// A failure after a further change leaves doubt.
+fn doubt_what_changed(seen: &mut Receipt, has_changed: bool) {
+    if seen.verdict == Verdict::Fail && has_changed {
+        seen.verdict = Verdict::Unknown;
+        let told = "another fault of the network or of a host's power began or ended before the rate, queue or packet size was \
+                    measured: this is no evidence against the fault";
+        seen.evidence.push(told.to_owned());
     }
 }
 
@@ -321,6 +354,21 @@ mod tests {
         assert_eq!(told(Verdict::Fail, &["n1"]), (Verdict::Unknown, 1));
         assert_eq!(told(Verdict::Fail, &[]), (Verdict::Fail, 0));
         assert_eq!(told(Verdict::Pass, &["n1"]), (Verdict::Pass, 0));
+    }
+
+    #[test]
+    fn a_rate_that_is_not_seen_after_another_fault_struck_leaves_doubt() {
+        let number = Arc::<AtomicU64>::default();
+        let changes = Changes::from_now(&number);
+        let told = |verdict: Verdict| {
+            let mut seen = Receipt { verdict, evidence: Vec::new() };
+            doubt_what_changed(&mut seen, changes.have_come());
+            (seen.verdict, seen.evidence.len())
+        };
+        assert_eq!(told(Verdict::Fail), (Verdict::Fail, 0));
+        number.fetch_add(1, Ordering::AcqRel);
+        assert_eq!(told(Verdict::Fail), (Verdict::Unknown, 1));
+        assert_eq!(told(Verdict::Pass), (Verdict::Pass, 0));
     }
 
     #[test]

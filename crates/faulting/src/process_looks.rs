@@ -57,6 +57,12 @@ pub(crate) struct Before {
 }
 
 impl Before {
+    /// Those of the processes that were meant which are still there.
+    fn left_in(&self, table: &Table) -> Table {
+        let left = table.iter().filter(|(identity, _)| self.targets.contains_key(identity));
+        left.map(|(identity, seen)| (*identity, seen.clone())).collect()
+    }
+
     /// Closes the connection on which nothing is said.
     pub(crate) fn let_go_of_the_connection(&self) {
         drop(self.connection.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -137,11 +143,11 @@ impl Onlooker {
         let (began, wanted) = (Instant::now(), roots_by_program(&before.targets));
         loop {
             let table = self.table();
-            let stayed =
-                table.as_ref().is_ok_and(|table| before.targets.keys().any(|of| table.contains_key(of)));
-            if stayed && began.elapsed() > OBEYED_WITHIN {
+            let stayed = table.as_ref().map(|table| before.left_in(table)).unwrap_or_default();
+            if !stayed.is_empty() && began.elapsed() > OBEYED_WITHIN {
                 let what = format!("processes of {} that should be gone are still running", self.node());
-                return Receipt { verdict: Verdict::Fail, evidence: vec![what] };
+                let (verdict, told) = still_there(&stayed, what);
+                return Receipt { verdict, evidence: vec![told] };
             }
             let now = table.map(|table| roots_by_program_without(&self.meant(&table), &before.targets));
             let missing: Vec<&String> = match &now {
@@ -307,11 +313,10 @@ pub(crate) fn restarted_in_order(onlooker: &Onlooker, before: &Before) -> Receip
 fn end_of_all(onlooker: &Onlooker, before: &Before, patience: Duration) -> Receipt {
     let began = Instant::now();
     loop {
-        let left =
-            onlooker.table().map(|table| before.targets.keys().filter(|of| table.contains_key(of)).count());
+        let left = onlooker.table().map(|table| before.left_in(&table));
         let (verdict, what) = match left {
             Err(why) => (Verdict::Unknown, why),
-            Ok(0) => {
+            Ok(left) if left.is_empty() => {
                 let is_same_boot = onlooker.vm.pid_namespace() == before.pid_namespace;
                 all_gone((onlooker.node(), is_same_boot), &before.targets, began.elapsed())
             }
@@ -322,14 +327,26 @@ fn end_of_all(onlooker: &Onlooker, before: &Before, patience: Duration) -> Recei
             Ok(left) => {
                 let (all, after_s) = (before.targets.len(), patience.as_secs_f64());
                 let still = format!(
-                    "{left} of {} of {} still there after {after_s:.1} s",
+                    "{} of {} of {} still there after {after_s:.1} s",
+                    left.len(),
                     processes(all),
                     onlooker.node()
                 );
-                (Verdict::Fail, still)
+                still_there(&left, still)
             }
         };
         return Receipt { verdict, evidence: vec![what] };
+    }
+}
+
+/// What it shows that these processes are left. One that waits for a disk inside the kernel ends when that answers, and not before.
+fn still_there(left: &Table, told: String) -> (Verdict, String) {
+    match left.values().all(|seen| seen.states.contains(&'D')) {
+        true => (
+            Verdict::Unknown,
+            format!("{told}; each waits for a disk (state D) and cannot end before that answers"),
+        ),
+        false => (Verdict::Fail, told),
     }
 }
 
@@ -416,6 +433,17 @@ mod tests {
             (Identity { pid: pid.parse().expect("a number"), began_ticks: 1 }, seen)
         };
         lines.iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_killed_process_that_waits_for_a_disk_is_no_evidence_against_the_kill() {
+        let mut left = table(&["10<1 postgres 5", "11<1 postgres 5"]);
+        let verdict = |left: &Table| still_there(left, "2 of 3".to_owned()).0;
+        assert_eq!(verdict(&left), Verdict::Fail);
+        left.values_mut().take(1).for_each(|seen| seen.states.push('D'));
+        assert_eq!(verdict(&left), Verdict::Fail, "the other could end");
+        left.values_mut().for_each(|seen| seen.states = vec!['S', 'D']);
+        assert_eq!(verdict(&left), Verdict::Unknown);
     }
 
     #[test]

@@ -97,19 +97,25 @@ impl Faulting {
         let (told, events, imposed) = (self.teller(), self.events.clone(), self.imposed.clone());
         self.in_background(move || {
             let fails_later = matches!(of_looks.defect, DiskDefect::FailAfter { .. });
-            let effect_s = match fails_later {
-                false => effect_s,
-                true if waits.until_refused() => events.now_s(),
-                true => {
+            let over = waits.ended.clone();
+            let (mut waits, mut effect_s) = (waits, effect_s);
+            let is_over = || over.load(Ordering::Acquire);
+            let gives_up = |changed: bool| is_over() || (!changed && imposed.is_over());
+            let mut receipt = loop {
+                if fails_later && !waits.until_refused() {
                     let evidence =
                         vec!["the fault was healed before the disk served that many operations".to_owned()];
                     return told(number, None, Receipt { verdict: Verdict::Unknown, evidence });
+                } else if fails_later {
+                    effect_s = events.now_s();
+                }
+                let receipt =
+                    of_looks.look_at_effect(&waits.datacentre.disks, &imposed, (&before, &gives_up));
+                // Another fault may have refused the operation.
+                if !fails_later || receipt.verdict != Verdict::Fail || is_over() {
+                    break receipt;
                 }
             };
-            let is_over = || waits.ended.load(Ordering::Acquire);
-            let gives_up = |changed: bool| is_over() || (!changed && imposed.is_over());
-            let mut receipt =
-                of_looks.look_at_effect(&waits.datacentre.disks, &imposed, (&before, &gives_up));
             if receipt.verdict == Verdict::Fail && is_over() {
                 receipt.verdict = Verdict::Unknown;
                 receipt.evidence.push("the fault was healed while the disk was being probed".to_owned());
@@ -232,16 +238,19 @@ struct Waits {
 }
 
 impl Waits {
-    /// Whether an operation of what lies on it was refused before the fault was healed.
-    fn until_refused(&self) -> bool {
-        let refused = |(part, before): &(VolumePart, DefectEffects)| {
-            let met = self.datacentre.vms[part.vm].volume().defect_effects_on(part);
-            met.is_some_and(|met| met.since(*before).refused > 0)
-        };
+    /// Whether an operation of what lies on it was refused, since it was last asked, before the fault was healed.
+    fn until_refused(&mut self) -> bool {
         loop {
-            // RequestedNetwork in this order, so that what was refused last is not missed.
+            // Asked in this order, so that what was refused last is not missed.
             let ended = self.ended.load(Ordering::Acquire);
-            if self.parts.iter().any(refused) {
+            let mut is_refused = false;
+            for (part, before) in &mut self.parts {
+                let met = self.datacentre.vms[part.vm].volume().defect_effects_on(part);
+                let met = met.unwrap_or(*before);
+                is_refused |= met.since(*before).refused > 0;
+                *before = met;
+            }
+            if is_refused {
                 return true;
             }
             if ended {

@@ -24,7 +24,7 @@ use crate::faulting::{Faulting, StandingFault};
 use crate::flapping::Flapping;
 use crate::looks::sharing::Sharing;
 use crate::looks::{self, Look};
-use crate::network_watch::{FirstAnswer, Shown, Watched};
+use crate::network_watch::{Changes, FirstAnswer, Shown, Watched};
 use crate::stations::{Station, everywhere, matrix, stations_at};
 
 /// The directions a fault concerns, for people and probes, and the rules to impose.
@@ -139,7 +139,8 @@ impl Faulting {
             _ => Stood::Since(Instant::now()),
         };
         let counts = fault.flap.is_none().then(|| probing.count(&self.datacentre.fabric));
-        let shown = Shown { number, effect_s, sent_from, struck, before, with, looks, unseen, cuts };
+        let changes = Changes::from_now(&self.network_changes);
+        let shown = Shown { number, effect_s, sent_from, struck, before, with, looks, unseen, cuts, changes };
         let watched = Arc::new(Watched {
             probing,
             stood,
@@ -202,7 +203,9 @@ impl Faulting {
         let now = Arc::new(self.asked_network(None));
         self.request_log.changes_now(now.clone());
         self.network_changes.fetch_add(1, Ordering::AcqRel);
-        if let Some(Err(error)) = standing.guard.take().map(Imposed::lift) {
+        let changes = Changes::from_now(&self.network_changes);
+        let broken = standing.guard.take().and_then(|imposed| imposed.lift().err());
+        if let Some(error) = &broken {
             self.events.warn(format!("lifting a network fault: {error}"), "the lab is broken; report this");
         }
         let mended = Instant::now();
@@ -231,12 +234,16 @@ impl Faulting {
         let outside = standing.divided.map(|divided| self.outside_of(&divided)).unwrap_or_default();
         self.in_background(move || {
             let mut receipt = watched.show_stood(paused, counted.as_ref());
-            if !outside.is_empty() {
+            // One that comes and goes may have ceased to long before.
+            let broken = broken.map(|error| format!("it may not have stood to its end: {error}"));
+            let doubts: Vec<String> = outside.into_iter().chain(broken).collect();
+            if !doubts.is_empty() {
                 receipt.verdict = receipt.verdict.and(Verdict::Unknown);
-                receipt.evidence.extend(outside);
+                receipt.evidence.extend(doubts);
             }
             stood(number, receipt);
-            let receipt = watched.show_healed(anew.as_ref(), mended, &now, (&stations, &looks, &unseen));
+            let receipt =
+                watched.show_healed(anew.as_ref(), mended, (&now, &changes), (&stations, &looks, &unseen));
             told(number, mended_s, receipt);
             tell("has healed", &stations, &now);
         });

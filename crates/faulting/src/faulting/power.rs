@@ -71,7 +71,7 @@ impl StandingFault for StandingPowerOff {
         let mended_s = faulting.mended_now(number);
         faulting.platform.returned(&self.hosts);
         let (datacentre, longest_delay) = (faulting.datacentre.clone(), faulting.longest_delay);
-        let told = faulting.healing_teller();
+        let told = faulting.healing_teller_over_the_network();
         faulting.in_background(move || {
             let Some(observer) = Observer::new(&datacentre, longest_delay) else { return };
             // In a hurry nobody starts the nodes again, so only the hosts can answer.

@@ -166,8 +166,12 @@ impl Faulting {
     fn look_at_restart(&mut self, number: FaultId, effect_s: f64, standing: &StandingProcesses) {
         let (onlooker, before, over) =
             (standing.onlooker.clone(), standing.before.clone(), standing.over.clone());
-        let (told, healed, records, events) =
-            (self.teller(), self.healing_teller(), self.records.clone(), self.events.clone());
+        let (told, healed, records, events) = (
+            self.teller(),
+            self.healing_teller_over_the_network(),
+            self.records.clone(),
+            self.events.clone(),
+        );
         self.in_background(move || {
             told(number, Some(effect_s), restarted_in_order(&onlooker, &before));
             let receipt = onlooker.look_at_return(&before, ANSWER_AFTER);
@@ -187,7 +191,7 @@ impl Faulting {
     /// The service manager's time has come.
     fn start_again(&mut self, number: FaultId, standing: StandingProcesses, patience: Duration) {
         let mended_s = self.may_run_again(number, &standing);
-        let told = self.healing_teller();
+        let told = self.healing_teller_over_the_network();
         let (onlooker, before) = (standing.onlooker.clone(), standing.before.clone());
         self.in_background(move || told(number, mended_s, onlooker.look_at_return(&before, patience)));
     }
@@ -209,7 +213,7 @@ impl Faulting {
         let last = standing.onlooker.targets_now(&standing.before);
         standing.onlooker.vm.resume_processes(standing.holder);
         let mended_s = self.may_run_again(number, &standing);
-        let told = self.healing_teller();
+        let told = self.healing_teller_over_the_network();
         let other = self.still_stopped_by(&standing);
         let (onlooker, before) = (standing.onlooker.clone(), standing.before.clone());
         self.in_background(move || {
