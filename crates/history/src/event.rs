@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentFacts, FaultId, Interference, MigrationFacts, PlatformAction, RunFacts, Stall, Verdict};
+use crate::{
+    AgentFacts, FaultId, Interference, LeadersAtOnce, MigrationFacts, PlatformAction, RunFacts, Stall,
+    Verdict,
+};
 
 /// Whether a receipt shows what it was asked to show.
 pub type ReceiptVerdict = Verdict;
@@ -164,6 +167,19 @@ pub enum EventKind {
         node: String,
         /// For so many seconds no node said that it led, to a look.
         without_s: f64,
+    },
+    /// Several nodes said that they led, and do so no more, or the run has ended.
+    LeadersAtOnce {
+        /// Who, and for how long.
+        seen: LeadersAtOnce,
+    },
+    /// Nodes that elect were asked who leads until the loads had ended.
+    LeadersMonitored {
+        /// Times that another node came to lead since the first answer.
+        changes: u64,
+        /// Longest time in which it was not known who leads, or that nobody does, seconds: what changed and changed back in it was
+        /// not seen.
+        longest_pause_s: f64,
     },
     /// The first operation that was sent after a fault took effect and succeeded.
     FirstSuccess {

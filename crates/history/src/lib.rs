@@ -11,6 +11,7 @@ pub mod facts;
 pub mod fault_id;
 pub mod key;
 pub mod kubernetes;
+pub mod leadership;
 pub mod lines;
 pub mod migration;
 pub mod operation;
@@ -34,6 +35,7 @@ pub use facts::{
 pub use fault_id::FaultId;
 pub use key::Key;
 pub use kubernetes::{KubernetesFacts, PodFacts, PodVolumeFacts, RecoveryPhase, RecoveryStep};
+pub use leadership::LeadersAtOnce;
 pub use lines::ReadError;
 pub use migration::{MigratedConnections, MigrationFacts, MigrationRound};
 pub use operation::{

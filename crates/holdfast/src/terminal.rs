@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use history::visible::visible;
-use history::{EventKind, PlatformAction, Verdict};
+use history::{EventKind, LeadersAtOnce, PlatformAction, Verdict};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use run::{News, Pulse, Show};
 
@@ -257,13 +257,14 @@ fn told(kind: &EventKind) -> Option<String> {
         EventKind::LeaderAgain { node, without_s } => {
             format!("  {node} is the leader again; no node reported to lead for {without_s:.1} s")
         }
+        EventKind::LeadersAtOnce { seen } => format!("SPLIT BRAIN {seen}; {}", LeadersAtOnce::REMEDY),
         EventKind::FirstSuccess { load, after_s, .. } => {
             format!("  {load} first success after {after_s:.2} s")
         }
         EventKind::Warning { what, remedy } => format!("WARNING {what}; {remedy}"),
         EventKind::LoadEnded { why, .. } => format!("LOAD ENDED EARLY {why}"),
         EventKind::AgentLost { agent, load, why } => format!("AGENT LOST {agent} of {load}: {why}"),
-        EventKind::Agent { .. } => return None,
+        EventKind::Agent { .. } | EventKind::LeadersMonitored { .. } => return None,
         EventKind::FinalReadMissed { load, nodes, why } => {
             format!("NOT READ the final state of {load} at {}: {why}", or_nothing(nodes))
         }

@@ -131,12 +131,6 @@ impl Platform {
         self.datacentre.vms_on().into_iter().find(|vm| roles.leader() == Some(vm.to_string().as_str()))
     }
 
-    /// The nodes that say they lead, each asked by itself.
-    #[must_use]
-    pub fn leaders_by_asking(&self) -> BTreeSet<String> {
-        self.roles().leaders.into_iter().collect()
-    }
-
     /// The nodes' roles, each asked by itself; silent are those alone that take connections of clients all the same.
     #[must_use]
     pub fn roles_of_those_that_take_connections(&self) -> Roles {
@@ -156,7 +150,8 @@ impl Platform {
         !self.roles().equals.is_empty()
     }
 
-    fn roles(&self) -> Roles {
+    /// What each node that is on says of itself.
+    pub(crate) fn roles(&self) -> Roles {
         let on: Vec<NodeId> = self.datacentre.vms_on();
         let nodes: Vec<Arc<dyn Node>> = on.iter().map(|vm| self.node(*vm)).collect();
         self.engine.leader(&nodes)

@@ -411,6 +411,10 @@ fn leaders_at_the_end(nodes: &[String], silent: &[String]) -> String {
     }
 }
 
+fn leader_changes(changes: u64) -> String {
+    format!("Until here the nodes were asked who leads: {}.", format::counted(changes, "change", "changes"))
+}
+
 /// An event in words, with a class of the style sheet for those that matter most.
 fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
     let name = |fault: &FaultId| name_of(run, *fault);
@@ -456,6 +460,8 @@ fn told(run: &RunDirectory, kind: &EventKind) -> (&'static str, String) {
         EventKind::LeaderAgain { node, without_s: gap_s } => {
             ("platform", format!("{node} leads again; no node said so for {}.", format::seconds(*gap_s)))
         }
+        EventKind::LeadersAtOnce { seen } => ("fault", format!("Split brain: {seen}.")),
+        EventKind::LeadersMonitored { changes, .. } => ("", leader_changes(*changes)),
         EventKind::FirstSuccess { load, after_s, .. } => {
             ("platform", format!("First success of {load}, {} after the fault.", format::seconds(*after_s)))
         }

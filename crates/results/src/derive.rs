@@ -37,14 +37,12 @@ pub(crate) fn result(
         _ => None,
     })?;
     let mut result = blank(facts);
+    result.lab.warnings.extend(events.iter().filter_map(WarningResult::told_by));
     for event in events {
         match &event.kind {
             EventKind::LabUp { boot_s, cpu_seconds, from_snapshot } => {
                 (result.lab.boot_s, result.lab.from_snapshot) = (Some(*boot_s), *from_snapshot);
                 result.lab.cpu_seconds.extend(cpu_seconds.clone());
-            }
-            EventKind::Warning { what, remedy } => {
-                result.lab.warnings.push(WarningResult { what: what.clone(), remedy: remedy.clone() });
             }
             EventKind::LabStall { stall } => result.lab.stalls.push(stall.clone()),
             EventKind::Interference { interference } => {

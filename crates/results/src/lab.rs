@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Event, EventKind};
+use history::{Event, EventKind, LeadersAtOnce};
 use serde::{Deserialize, Serialize};
 
 /// A link or one way of an edge: what it carried while loads ran.
@@ -180,4 +180,17 @@ pub struct WarningResult {
     pub what: String,
     /// What to do about it.
     pub remedy: String,
+}
+
+impl WarningResult {
+    /// The one that an event tells of, if it does.
+    #[must_use]
+    pub fn told_by(event: &Event) -> Option<WarningResult> {
+        let (what, remedy) = match &event.kind {
+            EventKind::Warning { what, remedy } => (what.clone(), remedy.clone()),
+            EventKind::LeadersAtOnce { seen } => (seen.to_string(), LeadersAtOnce::REMEDY.to_owned()),
+            _ => return None,
+        };
+        Some(WarningResult { what, remedy })
+    }
 }

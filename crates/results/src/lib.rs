@@ -12,6 +12,7 @@ mod fault;
 pub mod folder;
 mod hosts_csv;
 mod lab;
+mod leadership;
 mod links_csv;
 mod load;
 pub mod losses;
@@ -32,6 +33,7 @@ pub use lab::{
     FailedRollbackResult, InterferenceResult, KernelPathResult, LabResult, LinkResult, ModelledSyncsResult,
     PairOfPlaces, PlacementResult, WarningResult,
 };
+pub use leadership::LeadershipResult;
 pub use links_csv::LinkRow;
 pub use load::{EndedEarly, LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 pub use prediction::{PredictionResult, Relation};

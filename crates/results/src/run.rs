@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::FaultResult;
 use crate::lab::{LabResult, LinkResult};
+use crate::leadership::LeadershipResult;
 use crate::load::LoadResult;
 use crate::prediction::PredictionResult;
 use crate::volume::VolumeResult;
@@ -68,6 +69,9 @@ pub struct RunResult {
     /// The nodes that did not say then whether they led: they took connections and gave no answer, or could not be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent_at_the_end: Vec<String>,
+    /// How often the lead passed on; absent where no node leads, and where nobody watched to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leadership: Option<LeadershipResult>,
     /// The lab itself.
     pub lab: LabResult,
     /// The run as planned and built.
@@ -99,6 +103,7 @@ impl RunResult {
             agents: Vec::new(),
             leaders_at_the_end: Vec::new(),
             silent_at_the_end: Vec::new(),
+            leadership: None,
             lab: LabResult::default(),
             facts,
         }

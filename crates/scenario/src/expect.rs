@@ -11,7 +11,7 @@
 use crate::decode::Decoder;
 use crate::quantity::{self, Measured, Needs, QUANTITIES, QuantityEntry, Unit};
 use crate::rejection::{Findings, Spot};
-use crate::resolved::{Comparison, Expectation, Load, Within};
+use crate::resolved::{Comparison, Database, Expectation, Failover, Load, Within};
 use crate::scenario::Phase;
 use crate::tree::{Entry, Node};
 use crate::units::{self, UnitError};
@@ -202,14 +202,15 @@ fn read_number(text: &str) -> Result<f64, UnitError> {
     }
 }
 
-/// Compares the section with the loads and the schedule: what nothing in the scenario can measure is refused.
+/// Compares the section with the loads and the schedule: what nothing in the scenario can measure is refused. `database` is one of
+/// the lab: of a cluster that exists nobody watches who leads.
 pub(crate) fn resolve(
     documents: Vec<ExpectationDocument>,
-    loads: &[Load],
-    schedule: &[Phase],
+    (loads, schedule): (&[Load], &[Phase]),
+    database: Option<&Database>,
     findings: &mut Findings,
 ) -> Vec<Expectation> {
-    let surroundings = Surroundings::new(loads, schedule);
+    let surroundings = Surroundings::new((loads, schedule), database);
     let resolve = |document: ExpectationDocument| {
         // Nothing is to be said of a scope where the quantity is nowhere.
         surroundings.check_needs(&document, findings)?;
@@ -229,14 +230,16 @@ struct Surroundings<'s> {
     schedule: &'s [Phase],
     /// Phase and kind of each fault, in the order of the schedule.
     faults: Vec<(&'s str, &'static str)>,
+    /// Of the lab.
+    database: Option<&'s Database>,
 }
 
 impl<'s> Surroundings<'s> {
-    fn new(loads: &'s [Load], schedule: &'s [Phase]) -> Self {
+    fn new((loads, schedule): (&'s [Load], &'s [Phase]), database: Option<&'s Database>) -> Self {
         let of_phase = |phase: &'s Phase| {
             phase.faults.iter().map(|fault| (phase.name.as_str(), fault.action.kind_name()))
         };
-        Surroundings { loads, schedule, faults: schedule.iter().flat_map(of_phase).collect() }
+        Surroundings { loads, schedule, faults: schedule.iter().flat_map(of_phase).collect(), database }
     }
 
     fn check_needs(&self, document: &ExpectationDocument, findings: &mut Findings) -> Option<()> {
@@ -244,7 +247,26 @@ impl<'s> Surroundings<'s> {
         let workloads = document.entry.needs.workloads();
         let has_load =
             |workloads: &[&str]| self.loads.iter().any(|load| workloads.contains(&load.workload.as_str()));
+        let elects = |database: &Database| database.engine.elects() && database.nodes.len() > 1;
+        let elects = self.database.is_some_and(elects);
+        let is_promoted = |database: &Database| matches!(database.failover, Failover::Promote { .. });
         match document.entry.needs {
+            Needs::Leader if !elects && !self.database.is_some_and(is_promoted) => findings.add(
+                "needs-leader",
+                document.name_at,
+                format!("`{name}` is expected, but in this scenario nothing makes another node lead"),
+                "cannot be measured in this scenario",
+                "choose an engine whose nodes elect their leader and give it several nodes, or write \
+                 `failover: { promote: { after: 3s } }` in `database`; in a cluster that exists nobody watches who leads",
+            ),
+            Needs::Election if !elects => findings.add(
+                "needs-election",
+                document.name_at,
+                format!("`{name}` is expected, but the lab has no database of several nodes that elect their leader"),
+                "cannot be measured in this scenario",
+                "choose an engine whose nodes elect their leader, or remove the expectation; the check of a load finds what \
+                 two primaries lose: `lost_writes: 0`",
+            ),
             Needs::Fault if self.faults.is_empty() => findings.add(
                 "needs-fault",
                 document.name_at,

@@ -7,12 +7,13 @@ use capabilities::{Capabilities, Protocol};
 use crate::faults::Takes;
 use crate::loads::LoadDocument;
 use crate::rejection::{Finding, Findings};
+use crate::resolved::IsolationResponse;
 use crate::scenario::Phase;
 
-/// Checks all loads of a scenario.
+/// Checks all loads of a scenario. `isolation` is what the platform does with VMs of a host that reaches no other.
 pub(crate) fn check(
     documents: &[LoadDocument],
-    engine: &Capabilities,
+    (engine, isolation): (&Capabilities, Option<IsolationResponse>),
     schedule: &[Phase],
     findings: &mut Findings,
 ) {
@@ -20,7 +21,13 @@ pub(crate) fn check(
     if engine.protocol == Protocol::Cql {
         check_conditional_writes(documents, engine.name, findings);
     }
-    check_durability(documents, schedule, findings);
+    let faults = || schedule.iter().flat_map(|phase| &phase.faults);
+    if faults().any(|fault| matches!(fault.action.takes(), Takes::Power(_))) {
+        check_durability(documents, ("the schedule switches power off", "leave the power on"), findings);
+    } else if isolation == Some(IsolationResponse::PowerOff) && faults().next().is_some() {
+        let why = ("`isolation: power-off` may switch nodes off", "leave `isolation` out");
+        check_durability(documents, why, findings);
+    }
 }
 
 fn first_of<'d>(documents: &'d [LoadDocument], workload: &str) -> Option<&'d LoadDocument> {
@@ -74,20 +81,22 @@ fn check_conditional_writes(documents: &[LoadDocument], engine: &str, findings: 
 }
 
 /// What is never synced may be gone with the power, and nothing is proved by its being gone.
-fn check_durability(documents: &[LoadDocument], schedule: &[Phase], findings: &mut Findings) {
-    let faults = || schedule.iter().flat_map(|phase| &phase.faults);
-    if !faults().any(|fault| matches!(fault.action.takes(), Takes::Power(_))) {
-        return;
-    }
+fn check_durability(
+    documents: &[LoadDocument],
+    (switched_off, remedy): (&str, &str),
+    findings: &mut Findings,
+) {
     let never =
         |document: &&LoadDocument| document.options().get("durable").is_some_and(|value| value == "none");
     for document in documents.iter().filter(never) {
         findings.add(
             "nothing-promised",
             document.workload_at(),
-            "the schedule switches power off, and with `durable: none` nothing that is written need be there afterwards",
+            format!(
+                "{switched_off}, and with `durable: none` nothing that is written need be there afterwards"
+            ),
             "never synced",
-            "write `durable: end` or `durable: each`, or leave the power on",
+            format!("write `durable: end` or `durable: each`, or {remedy}"),
         );
     }
 }

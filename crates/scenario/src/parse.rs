@@ -417,15 +417,19 @@ impl Document {
             self.loads.iter().for_each(|load| load.check_operations(database, findings));
         }
         loads::check_reads(&self.loads, engine, nodes, findings);
-        loads_together::check(&self.loads, engine, &schedule, findings);
+        let isolation = database.as_ref().and_then(|database| database.platform.isolation);
+        loads_together::check(&self.loads, (engine, isolation), &schedule, findings);
         if cluster.is_some() {
             loads::check_on_a_cluster(&self.loads, region, findings);
         }
         let loads = loads::resolve(self.loads, (region, cluster.as_ref()), &places, &schedule, findings);
         // What is expected is only held against loads and faults that could themselves be read.
         let sound = findings.len() == before && database.is_some();
-        let expect =
-            if sound { expect::resolve(self.expect, &loads, &schedule, findings) } else { Vec::new() };
+        let of_lab = database.as_ref().filter(|_| cluster.is_none());
+        let expect = match sound {
+            true => expect::resolve(self.expect, (&loads, &schedule), of_lab, findings),
+            false => Vec::new(),
+        };
         let scenario = Scenario {
             name: self.name,
             about: self.about,

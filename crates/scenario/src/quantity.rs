@@ -24,6 +24,10 @@ pub enum Quantity {
     InventedWrites,
     /// Kinds of isolation anomaly.
     Anomalies,
+    /// Times that another node came to lead.
+    LeaderChanges,
+    /// Times that several nodes led at once.
+    SplitBrains,
     /// CPU time of the lab itself.
     LabCpuShare,
     /// The longer of the time to the first success and the longest gap.
@@ -158,6 +162,10 @@ pub enum Needs {
     /// Only a load.
     Nothing,
     Fault,
+    /// A database of the lab in which another node can come to lead.
+    Leader,
+    /// A database of the lab whose nodes elect their leader.
+    Election,
     /// A load whose history one of these checks judges, the best of them first.
     CheckedBy(&'static [&'static str]),
     /// A load with this figure of its own.
@@ -170,7 +178,7 @@ impl Needs {
     pub fn workloads(self) -> Vec<&'static str> {
         let mut names = Vec::new();
         match self {
-            Needs::Nothing | Needs::Fault => {}
+            Needs::Nothing | Needs::Fault | Needs::Leader | Needs::Election => {}
             Needs::CheckedBy(checks) => {
                 for check in checks {
                     names.extend(workloads_where(|facts| facts.checks.contains(check)));
@@ -308,6 +316,22 @@ pub const QUANTITIES: &[QuantityEntry] = &[
         Quantity::Anomalies,
         (Unit::Count, Needs::CheckedBy(JUDGING)),
         "kinds of anomaly in list-append transactions, including those that the claimed isolation level allows",
+        "0",
+    ),
+    of_run(
+        "leader_changes",
+        Quantity::LeaderChanges,
+        (Unit::Count, Needs::Leader),
+        "times that another node came to lead while loads ran; nodes that elect are asked five times a second, and a node \
+         that does not answer does not lead",
+        "0",
+    ),
+    of_run(
+        "split_brains",
+        Quantity::SplitBrains,
+        (Unit::Count, Needs::Election),
+        "times that several nodes, each asked by itself, said that they lead, the same two in two looks in a row; a leader \
+         that is cut off may say so until it finds out, although it acknowledges nothing",
         "0",
     ),
     after_fault(

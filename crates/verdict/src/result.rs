@@ -3,7 +3,9 @@
 //! Owns the order of it. Each part is a module.
 
 use history::{AgentFacts, Event, EventKind, MigrationFacts, Operation, Verdict};
-use results::{CheckResult, FailedRollbackResult, InterferenceResult, LabResult, LoadResult, RunResult};
+use results::{
+    CheckResult, FailedRollbackResult, InterferenceResult, LabResult, LeadershipResult, LoadResult, RunResult,
+};
 use scenario::{Scenario, Takes};
 
 use crate::agents::{Clocks, agents};
@@ -80,6 +82,7 @@ pub fn draw(
         agents,
         leaders_at_the_end,
         silent_at_the_end,
+        leadership: leadership(scenario, events, shown.ended_s),
         ..RunResult::blank(planned.facts.clone())
     };
     let evidence = paper::Evidence {
@@ -162,6 +165,18 @@ fn leaders_at_the_end(events: &[Event]) -> (Vec<String>, Vec<String>) {
         _ => None,
     });
     told.unwrap_or_default()
+}
+
+/// How often the lead passed on, where the lab watches: of a cluster that exists nobody does.
+fn leadership(scenario: &Scenario, events: &[Event], ended_s: f64) -> Option<LeadershipResult> {
+    let engine = scenario.database.engine;
+    if scenario.cluster.is_some() || engine.is_leaderless() || !engine.is_database() {
+        return None;
+    }
+    match engine.elects() {
+        true => LeadershipResult::of_electing(events),
+        false => Some(LeadershipResult::of_promoted(events, ended_s)),
+    }
 }
 
 fn interference(shown: &Shown) -> Vec<InterferenceResult> {

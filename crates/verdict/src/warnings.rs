@@ -5,9 +5,9 @@
 use history::AgentFacts;
 use history::BASELINE;
 use history::ErrorClass;
+use history::Event;
 use history::PhaseFacts;
 use history::WARM_UP;
-use history::{Event, EventKind};
 use history::{Receipt, Verdict};
 use measure::{Doubt, warnings};
 use results::{LoadResult, WarningResult};
@@ -21,13 +21,7 @@ pub(crate) fn all_warnings(
     events: &[Event],
 ) -> Vec<WarningResult> {
     let lab = shown.lab.as_ref();
-    let told = |event: &Event| match &event.kind {
-        EventKind::Warning { what, remedy } => {
-            Some(WarningResult { what: what.clone(), remedy: remedy.clone() })
-        }
-        _ => None,
-    };
-    let mut found: Vec<WarningResult> = events.iter().filter_map(told).collect();
+    let mut found: Vec<WarningResult> = events.iter().filter_map(WarningResult::told_by).collect();
     let saturated = shown.busy_share.and_then(|busy| warnings::cpu_saturated(busy, shown.own_share));
     let modelled = lab.and_then(|lab| lab.modelled_syncs.as_ref());
     let late = modelled.and_then(|syncs| warnings::syncs_late(syncs.late_us_mean, syncs.asked_us));

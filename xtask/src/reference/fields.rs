@@ -16,7 +16,7 @@ use super::markdown::{code, page as whole_page, table};
 
 /// Where the types of a result are.
 const SOURCES: &[(&str, &str)] = &[
-    ("results", "fault lab load prediction run volume"),
+    ("results", "fault lab leadership load prediction run volume"),
     ("history", "agent event facts kubernetes lib migration operation vigil"),
 ];
 /// The type of the whole file.

@@ -138,6 +138,8 @@ pub(super) fn expectations() -> String {
     let needs = |needs: Needs| match needs {
         Needs::Nothing => String::new(),
         Needs::Fault => "a fault".to_owned(),
+        Needs::Leader => "nodes that elect their leader, or `promote`".to_owned(),
+        Needs::Election => "nodes that elect their leader".to_owned(),
         Needs::CheckedBy(_) | Needs::Figure(_) => format!("a load of {}", needs.workloads().join(", ")),
     };
     let rows = QUANTITIES.iter().map(|entry| {

@@ -46,6 +46,8 @@ fn expectations_that_cannot_be_measured_or_cannot_fail_are_refused() {
             .unwrap_err();
         assert_eq!(found, [format!("{expected} in base.yaml")], "{written}");
     };
+    refuse("leader_changes: 0", "needs-leader `leader_changes`");
+    refuse("split_brains: 0", "needs-election `split_brains`");
     refuse("recovery: < 30", "no-unit `< 30`");
     refuse("recovery: 30s", "exact-quantity `30s`");
     refuse("recovery: soon", "bad-unit `soon`");

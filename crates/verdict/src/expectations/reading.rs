@@ -8,7 +8,8 @@ use measure::recovery::Incomparable;
 use measure::warnings::{Percentile, SAMPLES_BEYOND_MIN};
 use results::losses::{self, LostWrites};
 use results::{
-    CheckResult, FaultLoadResult, FaultResult, LatencyUs, LoadFigures, LoadResult, PhaseResult, RunResult,
+    CheckResult, FaultLoadResult, FaultResult, LatencyUs, LeadershipResult, LoadFigures, LoadResult,
+    PhaseResult, RunResult,
 };
 use scenario::quantity::{LatencyFigure, Quantity};
 use scenario::{Expectation, Scenario, Within};
@@ -131,6 +132,8 @@ pub(super) fn readings(
             let kinds = check.counts.get(check::list_append::ANOMALIES)?;
             u64::try_from(*kinds).ok().filter(|_| !doubtful)
         }))),
+        Quantity::LeaderChanges => of_run(passings(result, |leadership| Some(leadership.changes))),
+        Quantity::SplitBrains => of_run(passings(result, |leadership| leadership.split_brains)),
         Quantity::LabCpuShare => of_run(Measured::of(result.lab.cpu_share_of_lab)),
         Quantity::TpmC => figures_of_orders(result, &loads, ("tpmC", 1.0)),
         Quantity::Efficiency => figures_of_orders(result, &loads, ("efficiency_percent", 0.01)),
@@ -147,6 +150,19 @@ pub(super) fn readings(
         | Quantity::Below95Percent
         | Quantity::LostOperations
         | Quantity::ThroughputRatioDuring => by_fault(expectation, scenario, result, ended_s),
+    }
+}
+
+/// The lead may pass on and back unseen where it is not known for longer than this who leads, seconds. That takes two elections.
+const UNSEEN_S: f64 = 2.0;
+
+/// How often the lead passed on, or was with several; at least that often where it was not known for too long who leads.
+fn passings(result: &RunResult, of: impl Fn(&LeadershipResult) -> Option<u64>) -> Measured {
+    let Some(leadership) = &result.leadership else { return Measured::Untold };
+    let Some(count) = of(leadership) else { return Measured::Untold };
+    match leadership.longest_pause_s {
+        Some(pause_s) if pause_s > UNSEEN_S => Measured::Beyond(count as f64),
+        _ => Measured::Value(count as f64),
     }
 }
 
