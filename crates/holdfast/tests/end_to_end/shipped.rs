@@ -62,7 +62,7 @@ fn runs(text: &str, name: &str) -> bool {
 /// Scenarios that fill the machine by themselves: six Java machines keep more than two processors busy while they boot, and
 /// whatever runs beside them is held up.
 const ALONE: &str = "cassandra cassandra-clock fr1-clock-guest fr1-clock-host fr1-host-failure-symmetric \
-                     fr2-cassandra fr2-cassandra-disks fr2-host fr2-rack ignite";
+                     fr2-cassandra fr2-cassandra-disks fr2-host fr2-rack fr3-ignite ignite";
 
 /// The exit code that the first comment of a scenario announces.
 fn announced(text: &str) -> Option<i32> {
@@ -95,6 +95,11 @@ fn ends_as_it_says(name: &str) {
         contract::timeline_holds(&finished.run_directory());
         for fault in result["faults"].as_array().into_iter().flatten() {
             assert_eq!(fault["receipt"]["verdict"], "pass", "{fault:#}");
+        }
+        if code == 1 {
+            // A check found it, and not only a bound that was missed.
+            let checks = result["checks"].as_array().expect("checks");
+            assert!(checks.iter().any(|check| check["verdict"] == "fail"), "{result:#}");
         }
     }
     before.nothing_is_left(&[]);
@@ -178,6 +183,7 @@ run_whole! {
     pressure "pressure",
     memory_pressure "memory-pressure",
     clock_jump "clock-jump",
+    clock_jump_etcd "clock-jump-etcd",
     placement "placement",
     power_loss "power-loss",
     power_loss_no_fsync "power-loss-no-fsync",
