@@ -66,10 +66,11 @@ fn look(stopped: &Receiver<()>, platform: &Platform, events: &dyn EventSink) {
     let tell = |seen: Option<LeadersAtOnce>| {
         seen.into_iter().for_each(|seen| events.say(EventKind::LeadersAtOnce { seen }));
     };
-    let (mut changes, mut is_first) = (0, true);
+    let mut changes = 0;
     loop {
         let at_s = now_s();
         let look = Look::of(platform.roles());
+        let is_first = told.last_s.is_none();
         told.take(&look, at_s);
         tell(at_once.take(&look, at_s));
         if let Some(seen) = leaders.take(look.leaders, at_s) {
@@ -77,7 +78,6 @@ fn look(stopped: &Receiver<()>, platform: &Platform, events: &dyn EventSink) {
             changes += u64::from(!is_first && matches!(seen, EventKind::Leader { .. }));
             events.say(seen);
         }
-        is_first &= told.last_s.is_none();
         if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
             break;
         }
@@ -114,7 +114,8 @@ impl Told {
         if look.leaders.is_empty() && !look.silent.is_empty() {
             return;
         }
-        self.longest_pause_s = self.longest_pause_s.max(at_s - self.last_s.unwrap_or(at_s));
+        // Before the first answer it was not known either.
+        self.longest_pause_s = self.longest_pause_s.max(at_s - self.last_s.unwrap_or(0.0));
         self.last_s = Some(at_s);
     }
 
@@ -287,6 +288,7 @@ mod tests {
         assert_eq!(pause_s(&[leads, leads, nobody, leads], 4.0), Some(1.0));
         assert_eq!(pause_s(&[leads, silent, silent, silent, leads], 5.0), Some(4.0));
         assert_eq!(pause_s(&[leads, silent, silent], 7.0), Some(7.0));
+        assert_eq!(pause_s(&[silent, silent, silent, leads], 4.0), Some(3.0));
         assert_eq!(pause_s(&[silent, silent], 2.0), None);
     }
 
