@@ -84,15 +84,7 @@ impl FinalReads {
         let explanation = format!("{}. What was seen before: {}", doubts.join(". "), report.explanation);
         if self.in_part.values().any(|workload| judges(workload)) && report.only_misses {
             // Of what nobody wrote, nothing was seen where it was read: that says nothing of where it was not.
-            let lost_examples = Vec::new();
-            return Report {
-                verdict: Verdict::Unknown,
-                explanation,
-                lost: None,
-                invented: None,
-                lost_examples,
-                ..report
-            };
+            return withdrawn(report, explanation);
         }
         // None that is known of is not none.
         let [lost, invented] = [report.lost, report.invented].map(|count| count.filter(|count| *count > 0));
@@ -108,14 +100,13 @@ fn without_records(report: Report, load: &str) -> Report {
          lost; what they wrote cannot be told from what nobody wrote. What is recorded: {}",
         report.explanation
     );
-    Report {
-        verdict: Verdict::Unknown,
-        lost: None,
-        invented: None,
-        lost_examples: Vec::new(),
-        explanation,
-        ..report
-    }
+    withdrawn(report, explanation)
+}
+
+/// What was counted is not told, nor which writes it was.
+fn withdrawn(report: Report, explanation: String) -> Report {
+    let (lost, invented, lost_examples) = (None, None, Vec::new());
+    Report { verdict: Verdict::Unknown, explanation, lost, invented, lost_examples, ..report }
 }
 
 fn asked(nodes: &[String]) -> String {

@@ -255,14 +255,13 @@ impl Faulting {
         &self,
         number: FaultId,
     ) -> impl Fn(&str, &[Station], &RequestedNetwork) + Send + 'static {
-        let (events, changes) = (self.events.clone(), self.network_changes.clone());
-        let begun = changes.load(Ordering::Acquire);
+        let (events, changes) = (self.events.clone(), Changes::from_now(&self.network_changes));
         move |what, stations, asked| {
-            if changes.load(Ordering::Acquire) != begun {
+            if changes.have_come() {
                 return;
             }
             let pairs = matrix(stations, asked);
-            if changes.load(Ordering::Acquire) == begun {
+            if !changes.have_come() {
                 let occasion = format!("fault {} {what}", number.ordinal());
                 events.say(EventKind::RoundTrips { occasion, pairs });
             }
