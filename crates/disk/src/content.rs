@@ -410,15 +410,18 @@ impl<S: Store> Volume<S> {
         }
     }
 
-    /// Takes a file's content as durable without asking the store.
+    /// Takes a file's content as durable without asking the store, and where that is of another size its names: a later
+    /// `fdatasync` finds the size durable and would not keep what was named before the file grew.
     pub(crate) fn content_is_durable(
         &self,
         state: &mut State<S::Object>,
         number: u64,
     ) -> Result<(), Refusal> {
+        let operations = state.tree.waiting_of(number, !has_another_size(state, number));
         let file = file_mut(state, number)?;
         let sync = file.log.begin_sync(file.size);
         self.end_sync(state, number, sync);
+        self.names_are_durable(state, operations);
         Ok(())
     }
 
@@ -541,5 +544,27 @@ mod tests {
         assert_eq!(volume.lock().blocks_kept, 0);
         volume.power_off(None).expect("power-off");
         assert_eq!([0, 1 << 20, 2 << 20].map(|offset| byte_at(&volume, file, offset)), [0, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_written_back_of_a_file_that_has_grown_keeps_the_name_it_was_given_before() {
+        for syncs in [false, true] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let offsets = [0, 1 << 20, 2 << 20];
+            let (volume, file) = sparse(folder.path(), 2, &offsets);
+            let [old, new] = ["f", "g"].map(|name| (ROOT, OsStr::new(name)));
+            volume.rename(old, new, crate::tree::RenameKind::Replace, NOW).expect("renamed");
+            volume.write(file, TIB, &[8], None, false, NOW).expect("appended");
+            for offset in offsets {
+                volume.write(file, offset, &[8; 4096], None, false, NOW).expect("written");
+            }
+            assert_eq!(volume.written_back(), 1);
+            if syncs {
+                volume.sync(file, Scope::Data).expect("synced");
+            }
+            volume.power_off(None).expect("power-off");
+            assert_eq!(volume.look_up(ROOT, new.1).expect("found").inode, file);
+            assert_eq!(volume.look_up(ROOT, old.1).err(), Some(Refusal::ENOENT));
+        }
     }
 }

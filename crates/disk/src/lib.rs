@@ -31,7 +31,7 @@
 //! what was synced.
 //!
 //! Time stamps are not taken back at a power-off. Changes beyond [`Limits`] are made durable, the oldest first, as a kernel writes
-//! back what fills its memory.
+//! back what fills its memory; of a file whose size was not the durable one, with its names.
 
 mod admission;
 mod adoption;

@@ -305,8 +305,8 @@ impl<'a> Model<'a> {
         let has_another_size = file.since_sync.first().is_none_or(|synced| synced.len() != file.live.len());
         file.since_sync = vec![file.live.clone()];
         // fdatasync promises a name to a file that has none yet. Another sync may have given it an earlier one, by what
-        // it depended on: then that one is enough.
-        if scope == Scope::All || has_another_size {
+        // it depended on: then that one is enough. A size that was written back is durable, with the names of that time.
+        if scope == Scope::All || has_another_size && !self.writes_back {
             for meanings in self.names.values_mut().filter(|meanings| meanings.last() == Some(&Some(number)))
             {
                 meanings.drain(..meanings.len() - 1);
