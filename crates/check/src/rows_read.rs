@@ -26,7 +26,8 @@ impl Reading {
         }
         let open = self.open.entry(kind.to_owned()).or_default();
         for (name, count) in rows {
-            *open.entry(name.clone()).or_default() += count;
+            let found = open.entry(name.clone()).or_default();
+            *found = found.saturating_add(*count);
         }
         if is_last && let Some(all) = self.open.remove(kind) {
             self.complete.insert(kind.to_owned(), all);

@@ -49,8 +49,8 @@ pub(crate) fn compare(
     for (amount, OfAmount { acknowledged, unanswered, rows }) in amounts {
         let (lost, beyond) = (acknowledged.saturating_sub(rows), rows.saturating_sub(acknowledged));
         let invented = beyond.saturating_sub(unanswered);
-        compared.lost += lost;
-        compared.invented += invented;
+        compared.lost = compared.lost.saturating_add(lost);
+        compared.invented = compared.invented.saturating_add(invented);
         compared.is_open |= acknowledged > 0 && rows > 0 && beyond < unanswered;
         let told = || {
             format!("of {amount}, {rows} for {acknowledged} acknowledged and {unanswered} without an answer")

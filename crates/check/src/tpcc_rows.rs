@@ -136,7 +136,7 @@ fn by_name(
             unasked.push((name.as_str(), beyond - explained));
         }
     }
-    let of_nobody = unasked.iter().map(|(_, count)| count).sum::<u64>();
+    let of_nobody = unasked.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     happened += of_nobody.min(wanted.unanswered_unnamed);
     compared.invented = of_nobody.saturating_sub(wanted.unanswered_unnamed);
     compared.lost = lost.len() as u64;
@@ -153,8 +153,8 @@ fn by_name(
         let claim = format!("{} there that no {kind} transaction can have left", counted(invented, what));
         story.fail(with_examples(&claim, &unasked, |(name, _)| (*name).to_owned()));
     }
-    let of_run: u64 = found.values().sum();
-    let loaded_missing = i128::from(of_run) - i128::from(there);
+    let of_run: i128 = found.values().map(|count| i128::from(*count)).sum();
+    let loaded_missing = of_run - i128::from(there);
     if loaded_missing != 0 {
         compared.loaded_differ = true;
         let (count, more) =
@@ -279,6 +279,8 @@ mod tests {
     fn a_row_that_nobody_asked_for_and_a_row_there_twice_are_invented() {
         holds("a", &[("a", 1), ("x", 1)], 2, (0, 1, false), ": x");
         holds("a", &[("a", 2)], 2, (0, 1, false), ": a");
+        let most = [("x", u64::MAX), ("x", u64::MAX), ("y", u64::MAX), ("a", 1)];
+        holds("a", &most, i64::MAX, (0, u64::MAX, false), ": x");
     }
 
     #[test]

@@ -197,7 +197,12 @@ fn judge(who: &str, look: &ClockLook, expected: Shift, added: Option<Shift>) -> 
             evidence.push(format!("{who}: `date` shows it between {least} and {most} ahead"));
             verdict = verdict.and(if sees { Verdict::Pass } else { Verdict::Fail });
         }
-        Err(why) => evidence.push(format!("{who}: no C program could read the time: {why}")),
+        Err(why) => {
+            evidence.push(format!(
+                "{who}: `date` could not tell the time, so what programs in C see is not known: {why}"
+            ));
+            verdict = verdict.and(Verdict::Unknown);
+        }
     }
     Receipt { verdict, evidence }
 }
@@ -275,6 +280,9 @@ mod tests {
         assert_eq!(verdict(&look(5 * SECOND_NS, 5 * SECOND_NS, 4_000_000), ahead), Verdict::Unknown);
         let blind = ClockLook { probe: Err("ended with 3".to_owned()), c_program: Err(String::new()) };
         assert_eq!(verdict(&blind, ahead), Verdict::Unknown);
+        let seen = look(5 * SECOND_NS, 5 * SECOND_NS, 400);
+        let by_the_probe_alone = ClockLook { c_program: Err("it is not there".to_owned()), ..seen };
+        assert_eq!(verdict(&by_the_probe_alone, ahead), Verdict::Unknown);
     }
 
     #[test]

@@ -330,11 +330,14 @@ impl MirroredDisk {
             let moved = state.moved.entry(*number).or_default();
             moved.replicated_bytes += stood.bytes_replicated;
             moved.copied_bytes += stood.bytes_copied;
-            if stood.standing == Standing::Live && self.policy.acknowledge != Acknowledge::Async {
-                state.current.insert(*number);
-            } else {
-                state.current.remove(number);
-            }
+            match self.policy.acknowledge {
+                Acknowledge::Sync if stood.standing == Standing::Live => state.current.insert(*number),
+                // What it had received and not carried out went with its power.
+                Acknowledge::Semi if self.is_live(&serving.mirror, (peer, *number)) => {
+                    state.current.insert(*number)
+                }
+                _ => state.current.remove(number),
+            };
         }
         state.current.insert(serving.component);
     }

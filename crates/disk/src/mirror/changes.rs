@@ -92,9 +92,24 @@ impl<S: Store> Mirror<S> {
         }
     }
 
+    /// Keeps service from moving. What is known and open here goes to the next as it was then: what came in between, it would
+    /// not know.
+    fn while_it_serves(&self) -> Result<MutexGuard<'_, Order>, Refusal> {
+        self.wait_until(|order| !order.is_handing_over)
+    }
+
+    /// Asks the next where service has moved, else its own volume, also when service is over.
+    fn let_go(&self, gone: impl Fn(&dyn Files)) {
+        let order = self.while_it_serves();
+        match self.succession.next() {
+            Some(next) if order.is_err() => gone(next),
+            _ => gone(self.volume.as_ref()),
+        }
+    }
+
     /// Records a sync without waiting for what it asks. Returns its number.
     fn record_sync(&self, number: u64, scope: Scope) -> Result<u64, Refusal> {
-        let mut order = self.wait_until(|order| !order.is_handing_over)?;
+        let mut order = self.while_it_serves()?;
         let now = self.now();
         let operation = Operation::Sync { number, scope };
         let sequence = order.peers.record(&[], (CHANGE_BYTES, now), frame_of(operation));
@@ -123,11 +138,12 @@ fn reach<S: Store>(volume: &Volume<S>, number: u64, offset: u64, end: u64) -> Ma
 
 impl<S: Store> Files for Mirror<S> {
     fn look_up(&self, directory: u64, name: &OsStr) -> Result<Status, Refusal> {
+        let _order = self.while_it_serves()?;
         self.volume.look_up(directory, name)
     }
 
     fn forget(&self, number: u64, times: u64) {
-        self.volume.forget(number, times);
+        self.let_go(|files| files.forget(number, times));
     }
 
     fn status(&self, number: u64) -> Result<Status, Refusal> {
@@ -266,11 +282,12 @@ impl<S: Store> Files for Mirror<S> {
     }
 
     fn open(&self, number: u64) -> Result<(), Refusal> {
+        let _order = self.while_it_serves()?;
         self.volume.open(number)
     }
 
     fn release(&self, number: u64) {
-        self.volume.release(number);
+        self.let_go(|files| files.release(number));
     }
 
     fn read(&self, number: u64, offset: u64, buffer: &mut [u8]) -> Result<usize, Refusal> {

@@ -6,7 +6,7 @@ use std::io;
 
 use disk::mirror::Standing;
 
-use super::opening::OpenError;
+use super::opening::{OpenError, ServingMirror};
 use super::{MirroredDisk, Serving, State};
 
 impl State {
@@ -48,14 +48,15 @@ impl MirroredDisk {
 
     /// Those in doubt that have caught up with the one that serves since they were.
     pub(super) fn caught_up(&self, state: &State, serving: &Serving) -> Vec<usize> {
-        let has = |(peer, number): &(usize, usize)| {
-            // As long as the one that serves has not been told, it may still take a broken connection for a sound one.
-            let is_told = !self.differences().is_untold(*number);
-            is_told && serving.mirror.state(*peer).standing == Standing::Live
-        };
         let peers = serving.peers.iter().copied().enumerate();
         let in_doubt = peers.filter(|(_, number)| state.in_doubt.contains_key(number));
-        in_doubt.filter(has).map(|(_, number)| number).collect()
+        in_doubt.filter(|of| self.is_live(&serving.mirror, *of)).map(|(_, number)| number).collect()
+    }
+
+    /// Whether a component, by its number among the peers and by its own, is live. As long as the one that serves has not been
+    /// told of a power-off, it may still take a broken connection for a sound one.
+    pub(super) fn is_live(&self, mirror: &ServingMirror, (peer, number): (usize, usize)) -> bool {
+        !self.differences().is_untold(number) && mirror.state(peer).standing == Standing::Live
     }
 
     /// Each time a component, by number with its host, could not be brought back since this was last asked, and why.
@@ -74,7 +75,7 @@ mod tests {
     use scenario::Promotion;
 
     use super::*;
-    use crate::mirrored::test_mirror::{A, B, test_mirror};
+    use crate::mirrored::test_mirror::{A, B, test_mirror, that_acknowledges};
 
     const PATIENCE: Duration = Duration::from_secs(30);
     const NOT_BROUGHT_BACK: &str = "the component on b could not be brought back";
@@ -138,5 +139,26 @@ mod tests {
         disk.host_is_off(A).expect("off");
         let (_point, mount) = disk.prepare(B, false).expect("opened from what has caught up");
         close(&disk, &mount);
+    }
+
+    #[test]
+    fn a_copy_that_lost_its_power_unnoticed_is_not_up_to_date_where_it_need_only_have_received() {
+        let [semi, sync] = [scenario::Acknowledge::Semi, scenario::Acknowledge::Sync];
+        for (first, acknowledge, is_current) in [(72, semi, false), (73, sync, true)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let Some(disk) = that_acknowledges(folder.path(), first, Promotion::UpToDate, acknowledge) else {
+                return eprintln!("skipped: a_copy_that_lost_its_power: no network namespace may be entered");
+            };
+            let (_point, mount) = disk.prepare(A, false).expect("opened");
+            assert!(disk.settle(PATIENCE), "the other component is up to date");
+            // As its host's power-off says it, before the connection is found broken.
+            disk.differences().lost(1, &disk::mirror::Dirt::new());
+            let other = disk.state().components[1].clone();
+            let mirror = disk.state().serving.as_ref().expect("open").mirror.clone();
+            assert!(!disk.is_live(&mirror, (0, 1)) && other.is_on());
+            mount.power_off();
+            disk.lose(&mount).expect("closed");
+            assert_eq!(disk.state().current.contains(&1), is_current, "{acknowledge:?}");
+        }
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use disk::Files;
-use disk::mirror::Standing;
 use history::HostId;
 
 use super::component::Component;
@@ -95,7 +94,7 @@ impl MirroredDisk {
         let is_own = |(peer, number): &(usize, usize)| {
             state.components[*number].host == host
                 && is_usable(&state, *number)
-                && serving.mirror.state(*peer).standing == Standing::Live
+                && self.is_live(&serving.mirror, (*peer, *number))
         };
         let own = serving.peers.iter().copied().enumerate().find(is_own);
         Some((serving.mirror.clone(), state.components[serving.component].clone(), own))
@@ -124,7 +123,7 @@ impl MirroredDisk {
     }
 
     fn any_live(&self, serving: &Serving) -> bool {
-        (0..serving.peers.len()).any(|peer| serving.mirror.state(peer).standing == Standing::Live)
+        serving.peers.iter().copied().enumerate().any(|of| self.is_live(&serving.mirror, of))
     }
 
     /// Components that are live and can be reached from the node's host, each with its number among the peers.
@@ -135,7 +134,7 @@ impl MirroredDisk {
             // Trying costs whoever waits the time in which a host that cannot be reached does not answer.
             let tried = state.stayed_at.is_some_and(|at| at.elapsed() < self.policy.timeout);
             let may = |(peer, number): &(usize, usize)| {
-                is_usable(&state, *number) && mirror.state(*peer).standing == Standing::Live
+                is_usable(&state, *number) && self.is_live(mirror, (*peer, *number))
             };
             let numbered = serving.peers.iter().copied().enumerate();
             let live: Vec<_> = numbered.filter(may).filter(|_| !tried).collect();

@@ -5,12 +5,12 @@ mod moving;
 mod test_mirror;
 mod unreadable;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
 
 use disk::mirror::Acknowledge;
-use disk::{Defect, Limits};
+use disk::{Defect, Files, Limits, ROOT, Refusal, Scope, ask};
 
 use moving::Pair;
 use test_mirror::{Step, TestMirror};
@@ -183,6 +183,34 @@ fn what_is_written_while_service_moves_is_written_once_and_not_lost() {
         pair.test_mirror.bring_together();
         pair.test_mirror.check_equal();
     }
+}
+
+#[test]
+fn what_is_looked_up_and_opened_while_service_moves_is_open_at_the_next() {
+    let mut test_mirror = TestMirror::new(2, Acknowledge::Sync, Limits::default());
+    test_mirror.take(&Step::Create((0, 0)));
+    test_mirror.bring_together();
+    let [first, next] = [0, 1].map(|component: usize| test_mirror.components[component].volume.clone());
+    let (name, _, _) = first.list(ROOT).expect("a directory").pop().expect("a file");
+    let mirror = test_mirror.mirror.clone();
+    mirror.hold_changes();
+    next.take_over_from(&first);
+    let opened = std::thread::scope(|scope| {
+        let opened = scope.spawn(|| {
+            let found = ask(mirror.as_ref(), |files| files.look_up(ROOT, &name))?;
+            ask(mirror.as_ref(), |files| files.open(found.inode)).map(|()| found.inode)
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!opened.is_finished(), "it waits until service has moved");
+        mirror.move_to(next.clone());
+        opened.join().expect("no panic").expect("opened")
+    });
+    next.remove(ROOT, &name, false, SystemTime::UNIX_EPOCH).expect("removed");
+    next.sync(ROOT, Scope::All).expect("synced");
+    mirror.forget(opened, 1);
+    assert_eq!(next.read(opened, 0, &mut [0]), Ok(0), "it is open");
+    mirror.release(opened);
+    assert_eq!(next.read(opened, 0, &mut [0]), Err(Refusal::ESTALE));
 }
 
 #[test]
