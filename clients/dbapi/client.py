@@ -122,7 +122,9 @@ def verdict(error):
             return "serialization", str(code), False
         return ("connection" if code in CONNECTION_NUMBERS else "other"), str(code), False
     if isinstance(code, str):
-        definite = code[:2] in DEFINITE_CLASSES and code not in INDEFINITE_STATES
+        # YugabyteDB asks for a commit again and finds a transaction "expired" that was committed the first time.
+        may_be_committed = code[:2] == "40" and "expired" in str(error)
+        definite = code[:2] in DEFINITE_CLASSES and code not in INDEFINITE_STATES and not may_be_committed
         if code in SERIALIZATION_STATES:
             return "serialization", code, definite
         if code in READ_ONLY_STATES:
@@ -247,9 +249,9 @@ class Notices:
     def look(self, is_commit):
         kept = getattr(self.connection, "notices", None) or []
         for notice in [*self.own, *kept]:
+            # Its severity may stand there in any language.
             text = str(notice)
-            is_warning = "WARNING" in text
-            if is_warning and (is_commit or "synchronous replication" in text or "syncrep.c" in text):
+            if is_commit or "synchronous replication" in text or "syncrep.c" in text:
                 raise Doubtful(f"acknowledged with a warning: {' '.join(text.split())}")
 
 
@@ -376,9 +378,12 @@ class Session(threading.Thread):
             self.execute(["SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"], [], None, None)
 
     def finish(self, word, method):
-        was_open, self.in_block = self.in_block, False
+        was_open = self.in_block
+        # A transaction whose commit was refused is open until it is rolled back.
+        self.in_block = word == "COMMIT" and was_open
         if self.by_driver:
             method()
+            self.in_block = False
             try:
                 self.switch(True)
             except Exception as error:
@@ -390,6 +395,7 @@ class Session(threading.Thread):
             method()
         elif was_open:
             self.execute([word], [], None, None)
+        self.in_block = False
 
     def execute(self, pieces, values, ask, page_rows):
         cursor = self.connection.cursor()

@@ -142,7 +142,10 @@ record Verdict(String kind, String code, boolean definite) {
         if (isMysql && sql.getErrorCode() == ROLLBACK_DURING_COMMIT) {
             return new Verdict("serialization", String.valueOf(ROLLBACK_DURING_COMMIT), false);
         }
-        boolean definite = !isOfConnection(sql) && state.length() == 5 && DEFINITE.contains(state.substring(0, 2)) && !INDEFINITE.contains(state);
+        // YugabyteDB asks for a commit again and finds a transaction "expired" that was committed the first time.
+        boolean mayBeCommitted = state.startsWith("40") && String.valueOf(sql.getMessage()).contains("expired");
+        boolean definite = !isOfConnection(sql) && state.length() == 5 && DEFINITE.contains(state.substring(0, 2))
+            && !INDEFINITE.contains(state) && !mayBeCommitted;
         return new Verdict(kind(sql, state), state.isEmpty() ? null : state, definite);
     }
 

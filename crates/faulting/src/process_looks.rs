@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use history::{NodeId, Receipt, Verdict};
 use lab::knock::{self, Answer};
 use lab::process_table::{self, Identity, Seen};
-use platform::{Datacentre, Vm};
+use platform::{Datacentre, STOP_PATIENCE, Vm};
 
 pub use self::releases::{InstalledFiles, Upgrade};
 pub(crate) use self::standing_still::StopWatch;
@@ -305,9 +305,20 @@ pub(crate) fn gone(onlooker: &Onlooker, before: &Before) -> Receipt {
     receipt
 }
 
-/// Whether processes that were asked to end have ended.
+/// Whether processes that were asked to end have ended by themselves.
 pub(crate) fn restarted_in_order(onlooker: &Onlooker, before: &Before) -> Receipt {
-    end_of_all(onlooker, before, ENDED_WITHIN)
+    let began = Instant::now();
+    let mut ended = end_of_all(onlooker, before, ENDED_WITHIN);
+    // It is asked to end at about the moment from which this looks.
+    if began.elapsed() + OBEYED_WITHIN >= STOP_PATIENCE {
+        let patience_s = STOP_PATIENCE.as_secs();
+        ended.verdict = ended.verdict.and(Verdict::Unknown);
+        ended.evidence.push(format!(
+            "the database of {} did not end within {patience_s} s of being asked to and was killed: no restart in order",
+            onlooker.node()
+        ));
+    }
+    ended
 }
 
 fn end_of_all(onlooker: &Onlooker, before: &Before, patience: Duration) -> Receipt {

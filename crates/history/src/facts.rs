@@ -99,8 +99,11 @@ pub struct LoadFacts {
     pub name: String,
     /// The workload's name: `tpcb`.
     pub workload: String,
-    /// Closed loop: number of clients.
+    /// Closed loop: number of clients. Open loop: the most connections at once.
     pub clients: u32,
+    /// Open loop: the lowest and the highest rate at which operations are due, a second. Absent in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_range_per_s: Option<[f64; 2]>,
     /// Path of the place its clients stand in.
     pub from: String,
     /// The operation whose rate is the load's throughput (for `tpcb` the transaction, `ledger` the insert).

@@ -68,18 +68,25 @@ pub enum HlogWriteError {
     Io(#[from] std::io::Error),
 }
 
+/// Tells the moment the run's clock stood at 0, once there is something to write.
+type Start = Box<dyn FnOnce() -> SystemTime + Send>;
+
 /// Writes `timeline.hlog` as the run goes.
 pub struct HlogWriter<W: Write> {
     sink: W,
+    /// Until the heading is written.
+    started_at: Option<Start>,
     encoder: Encoder,
 }
 
 impl<W: Write> HlogWriter<W> {
-    /// A writer onto an empty sink; writes the heading. `started_at` is the moment the run's clock stood at 0.
-    ///
-    /// # Errors
-    /// When the sink fails.
-    pub fn new(mut sink: W, started_at: SystemTime) -> std::io::Result<Self> {
+    /// A writer onto an empty sink. `started_at` tells the moment the run's clock stood at 0, and is asked with the first
+    /// second.
+    pub fn new(sink: W, started_at: impl FnOnce() -> SystemTime + Send + 'static) -> Self {
+        HlogWriter { sink, started_at: Some(Box::new(started_at)), encoder: Encoder::default() }
+    }
+
+    fn write_heading(&mut self, started_at: SystemTime) -> std::io::Result<()> {
         let started_s = started_at.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         let heading = format!(
             "#[Histogram log format version 1.3]\n\
@@ -88,16 +95,18 @@ impl<W: Write> HlogWriter<W> {
              #[BaseTime: {started_s:.3} (seconds since epoch)]\n\
              \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
         );
-        sink.write_all(heading.as_bytes())?;
-        sink.flush()?;
-        Ok(HlogWriter { sink, encoder: Encoder::default() })
+        self.sink.write_all(heading.as_bytes())?;
+        self.sink.flush()
     }
 
-    /// Writes a line for each operation of the interval, in one piece, and flushes.
+    /// Writes a line for each operation of the interval, in one piece, and flushes; the heading before the first.
     ///
     /// # Errors
     /// When a histogram cannot be packed, in which case nothing is written, or the sink fails.
     pub fn write(&mut self, interval: &Interval) -> Result<(), HlogWriteError> {
+        if let Some(started_at) = self.started_at.take() {
+            self.write_heading(started_at())?;
+        }
         let mut text = String::new();
         let mut packed = Vec::new();
         for (operation, measured) in &interval.operations {
@@ -246,7 +255,7 @@ mod tests {
 
     fn written(intervals: &[Interval]) -> Vec<u8> {
         let mut writer =
-            HlogWriter::new(Vec::new(), UNIX_EPOCH + Duration::from_millis(1_500_000_000_250)).unwrap();
+            HlogWriter::new(Vec::new(), || UNIX_EPOCH + Duration::from_millis(1_500_000_000_250));
         for interval in intervals {
             writer.write(interval).unwrap();
         }

@@ -99,6 +99,7 @@ mod tests {
             capacity: Capacity::default(),
             is_on: true,
             is_isolated: false,
+            is_for_storage: false,
         };
         let apart = Bond::Apart { vms: (0..5).map(NodeId::new).collect(), by: Group::Host };
         let cluster = Cluster {

@@ -54,7 +54,8 @@ pub fn rebalance(cluster: &Cluster, drs: Drs) -> Vec<Decision> {
 
 fn may_run(cluster: &Cluster, vm: NodeId, host: HostId) -> bool {
     let of = &cluster.hosts[host];
-    of.is_on && !of.is_isolated && cluster.obstacle(vm, host).is_none()
+    let is_its_own = !of.is_for_storage || host == cluster.vms[vm].home;
+    of.is_on && !of.is_isolated && is_its_own && cluster.obstacle(vm, host).is_none()
 }
 
 /// Rules that the VM breaks there: those that must hold, those that should.

@@ -26,6 +26,8 @@ pub struct Host {
     pub is_on: bool,
     /// Whether it has power and reaches no other host.
     pub is_isolated: bool,
+    /// Whether it is there for storage: VMs run there only where no other host can have them.
+    pub is_for_storage: bool,
 }
 
 /// A virtual machine.

@@ -71,7 +71,13 @@ fn site(chance: &mut Chance) -> Site {
         let (zone, rack) = (if number < 8 { "a" } else { "b" }, format!("r{}", number / 4));
         let path = ["x".to_owned(), zone.to_owned(), rack, format!("h{number}")].to_vec();
         let memory_bytes = Some((8 + 8 * (number as u64 % 3)) * GIB);
-        Host { path, capacity: Capacity { memory_bytes, vms: Some(3) }, is_on: true, is_isolated: false }
+        Host {
+            path,
+            capacity: Capacity { memory_bytes, vms: Some(3) },
+            is_on: true,
+            is_isolated: false,
+            is_for_storage: false,
+        }
     };
     let vms = 6 + chance.below(12);
     let vm = |number: usize| {
@@ -252,7 +258,13 @@ fn small(hosts: usize, sizes: &[u64], rules: Vec<Rule>) -> Cluster {
     let host = |number: usize| {
         let path = ["x", "a", ["r0", "r1", "r2"][number / 2], ["h0", "h1"][number % 2]];
         let capacity = Capacity { memory_bytes: Some(10 * GIB), vms: None };
-        Host { path: path.map(str::to_owned).to_vec(), capacity, is_on: true, is_isolated: false }
+        Host {
+            path: path.map(str::to_owned).to_vec(),
+            capacity,
+            is_on: true,
+            is_isolated: false,
+            is_for_storage: false,
+        }
     };
     let vm = |(home, size): (&HostId, &u64)| Vm {
         memory_bytes: size * GIB,
@@ -358,4 +370,20 @@ fn a_vm_that_moves_takes_room_on_both_hosts_and_is_left_alone() {
         matches!(start(&cluster, &[wanted(VM[1])])[..], [Decision::Start { host, .. }] if host == HOST[2])
     );
     assert_eq!(rebalance(&cluster, Drs::Eager).len(), 1);
+}
+
+#[test]
+fn nodes_are_not_moved_to_hosts_that_are_there_for_storage() {
+    let mut cluster = small(3, &[1, 1], Vec::new());
+    cluster.vms[VM[1]].home = HOST[1];
+    (cluster.vms[VM[0]].at, cluster.vms[VM[1]].at) = (Some(HOST[1]), Some(HOST[1]));
+    cluster.vms[VM[0]].home = HOST[0];
+    cluster.hosts[HOST[0]].is_on = false;
+    let to = |cluster: &Cluster| match rebalance(cluster, Drs::Eager)[..] {
+        [Decision::Move { vm, to, .. }] => Some((vm, to)),
+        _ => None,
+    };
+    assert_eq!(to(&cluster), Some((VM[0], HOST[2])));
+    cluster.hosts[HOST[2]].is_for_storage = true;
+    assert_eq!(to(&cluster), None);
 }

@@ -40,6 +40,7 @@ pub use kernel_path::KernelPathShown;
 pub use leader_watch::LeaderWatch;
 pub use migrating::{MigrationOrder, MigrationWatch, NotMigrated};
 pub use platform::Platform;
+pub use processes::STOP_PATIENCE;
 pub use processes_left::processes_left;
 pub use vm::{Arrival, Holder, Standstill, Vm, Whereabouts};
 pub use volume_watch::VolumeWatch;

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -98,6 +99,9 @@ pub enum NotMigrated {
     /// The other host has no power, or lost it in the midst.
     #[error("{host} has no power")]
     TargetOff { host: String },
+    /// Nobody would notice it there before the other host is heard again.
+    #[error("{host} was cut off from the other hosts meanwhile and counts as isolated")]
+    TargetIsolated { host: String },
     /// The other host may not have it.
     #[error("{node} cannot run there: {why}")]
     NotAllowed {
@@ -170,6 +174,22 @@ impl Drop for Slowed<'_> {
     }
 }
 
+/// One of the migrations under way, for whoever waits for them to end.
+struct Counted<'p>(&'p AtomicUsize);
+
+impl<'p> Counted<'p> {
+    fn begin(migrations: &'p AtomicUsize) -> Counted<'p> {
+        migrations.fetch_add(1, Ordering::AcqRel);
+        Counted(migrations)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// A migration under way.
 struct Journey<'p> {
     platform: &'p Arc<Platform>,
@@ -199,6 +219,7 @@ impl Platform {
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
             Err(TryLockError::WouldBlock) => return Err(NotMigrated::Busy { node }),
         };
+        let _counted = Counted::begin(&self.migrations);
         let mut facts = MigrationFacts { node, began_s: self.events.now_s(), ..MigrationFacts::default() };
         let moved = self.journey(order, watch, &mut facts).and_then(|journey| journey.make(&mut facts));
         if let Err(error) = &moved {
@@ -276,16 +297,14 @@ impl Journey<'_> {
         let paths = [self.from, self.to].map(|host| self.vm.path_on(&platform.datacentre.hosts[host].path));
         let (began, stunned_s) = (Instant::now(), platform.events.now_s());
         let stun = self.vm.stun(&paths, block)?;
+        facts.stunned_s = Some(stunned_s);
         let before = self.connections();
         self.watch.stunned();
-        bulk.send(left, &|| self.goes_on()).map_err(|error| self.broken(error))?;
-        while began.elapsed() < self.order.stun {
-            if !self.goes_on() {
-                return Err(self.broken(io::ErrorKind::Interrupted.into()));
-            }
-            std::thread::sleep(GLANCE.min(self.order.stun.saturating_sub(began.elapsed())));
+        if let Err(why) = self.go_while_it_stands_still(&mut bulk, (left, began), facts) {
+            drop(stun);
+            facts.stun_s = Some(began.elapsed().as_secs_f64());
+            return Err(why);
         }
-        self.switch_over()?;
         self.watch.arrived();
         // What the lie leaves standing goes with the end of this function.
         let _left_standing = match block {
@@ -295,8 +314,8 @@ impl Journey<'_> {
                 None
             }
         };
-        (facts.stunned_s, facts.stun_s) = (Some(stunned_s), Some(began.elapsed().as_secs_f64()));
-        (facts.last_bytes, facts.ended_s) = (left, platform.events.now_s());
+        facts.stun_s = Some(began.elapsed().as_secs_f64());
+        facts.ended_s = platform.events.now_s();
         self.watch.runs_again();
         platform.pause(CONNECTIONS_AFTER);
         facts.connections = before.zip(self.connections()).map(|(before, after)| MigratedConnections {
@@ -305,6 +324,24 @@ impl Journey<'_> {
             cut_off: after.cut_off.saturating_sub(before.cut_off),
         });
         Ok(())
+    }
+
+    /// Copies the rest, and waits until its stun has been as long as was asked.
+    fn go_while_it_stands_still(
+        &self,
+        bulk: &mut Bulk,
+        (left, began): (u64, Instant),
+        facts: &mut MigrationFacts,
+    ) -> Result<(), NotMigrated> {
+        bulk.send(left, &|| self.goes_on()).map_err(|error| self.broken(error))?;
+        facts.last_bytes = left;
+        while began.elapsed() < self.order.stun {
+            if !self.goes_on() {
+                return Err(self.broken(io::ErrorKind::Interrupted.into()));
+            }
+            std::thread::sleep(GLANCE.min(self.order.stun.saturating_sub(began.elapsed())));
+        }
+        self.switch_over()
     }
 
     /// Copies while the VM runs. Returns what is left to be copied while it stands still.
@@ -346,6 +383,9 @@ impl Journey<'_> {
         let (datacentre, vm) = (&self.platform.datacentre, self.order.vm);
         let target = &datacentre.hosts[self.to];
         let (node, host) = (vm.to_string(), target.name());
+        if self.platform.state().isolated.contains(&self.to) {
+            return Err(NotMigrated::TargetIsolated { host });
+        }
         if !self.vm.volume().mirrored().is_none_or(|disk| disk.follow(self.to)) {
             return Err(NotMigrated::VolumeStays { node, host });
         }

@@ -86,6 +86,7 @@ mod tests {
             capacity: Capacity { memory_bytes: None, vms: Some(1) },
             is_on: true,
             is_isolated: false,
+            is_for_storage: false,
         };
         let vm = |at| Vm { memory_bytes: 0, rank: 0, at, moves_to: None, last: A, home: A };
         Cluster {

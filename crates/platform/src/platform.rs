@@ -5,6 +5,7 @@
 //! database does it is its engine's knowledge.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -75,6 +76,8 @@ pub struct Platform {
     /// Held by whoever promotes a standby, and by a leader that returns.
     pub(crate) promoting: Mutex<Promotions>,
     work: Mutex<Vec<JoinHandle<()>>>,
+    /// How many VMs are being moved, whoever asked for it.
+    pub(crate) migrations: AtomicUsize,
 }
 
 impl Platform {
@@ -88,13 +91,17 @@ impl Platform {
     ) -> Arc<Platform> {
         let database = &scenario.database;
         let hands = datacentre.vms.iter().map(|_| Mutex::new(())).collect();
+        let mut cluster = database.platform.cluster(&scenario.site, database);
+        for host in database.storage.iter().flat_map(|storage| &storage.for_storage) {
+            cluster.hosts[*host].is_for_storage = true;
+        }
         let platform = Arc::new(Platform {
             datacentre,
             engine,
             failover: database.failover,
             isolation: database.platform.isolation,
             nearness: Nearness::of(&scenario.site),
-            cluster: database.platform.cluster(&scenario.site, database),
+            cluster,
             placing: Mutex::default(),
             events,
             state: Mutex::default(),
@@ -104,6 +111,7 @@ impl Platform {
             balancing: Mutex::default(),
             promoting: Mutex::default(),
             work: Mutex::default(),
+            migrations: AtomicUsize::default(),
         });
         if let Some(service) = database.platform.time_service {
             platform.keep_time(service);
@@ -127,7 +135,12 @@ impl Platform {
     /// Who takes the writes now, asked of the database itself: the one leader, if there is one.
     #[must_use]
     pub fn leader_by_asking(&self) -> Option<NodeId> {
-        let roles = self.roles();
+        self.leader_by(&self.roles())
+    }
+
+    /// The one leader that these answers name, if there is one.
+    #[must_use]
+    pub fn leader_by(&self, roles: &Roles) -> Option<NodeId> {
         self.datacentre.vms_on().into_iter().find(|vm| roles.leader() == Some(vm.to_string().as_str()))
     }
 
@@ -151,7 +164,8 @@ impl Platform {
     }
 
     /// What each node that is on says of itself.
-    pub(crate) fn roles(&self) -> Roles {
+    #[must_use]
+    pub fn roles(&self) -> Roles {
         let on: Vec<NodeId> = self.datacentre.vms_on();
         let nodes: Vec<Arc<dyn Node>> = on.iter().map(|vm| self.node(*vm)).collect();
         self.engine.leader(&nodes)
@@ -201,14 +215,9 @@ impl Platform {
         if !self.pause(after) {
             return;
         }
-        // What was lost again meanwhile has a decision of its own, and its own wait.
-        if let Step::RestartElsewhere { vm, .. } = step
-            && self.state().lost_at.get(&vm).is_some_and(|lost_at| *lost_at > began)
-        {
-            return;
-        }
         match step {
-            Step::RestartElsewhere { vm, left } => self.restart_elsewhere(vm, left),
+            Step::RestartElsewhere { vm, .. } if self.was_lost_since(vm, began) => {}
+            Step::RestartElsewhere { vm, left } => self.restart_elsewhere(vm, left, began),
             Step::Promote { lost } => self.promote(lost),
             Step::StartAtHome { vm, why } => self.start_at_home(vm, why),
             Step::RestartDatabase { vm } => self.restart_database(vm),
@@ -218,10 +227,19 @@ impl Platform {
         }
     }
 
-    /// These VMs have just died with their hosts.
-    pub fn lost(self: &Arc<Self>, vms: &[NodeId]) {
+    pub(crate) fn was_lost_since(&self, vm: NodeId, began: Instant) -> bool {
+        self.state().lost_at.get(&vm).is_some_and(|lost_at| *lost_at > began)
+    }
+
+    /// These VMs are about to die with their hosts: nobody who has waited to start one does it at once.
+    pub fn losing(&self, vms: &[NodeId]) {
         let now = Instant::now();
         self.state().lost_at.extend(vms.iter().map(|vm| (*vm, now)));
+    }
+
+    /// These VMs have just died with their hosts.
+    pub fn lost(self: &Arc<Self>, vms: &[NodeId]) {
+        self.losing(vms);
         self.happens(&Occurrence::VmsLost(vms.to_vec()));
     }
 
@@ -267,7 +285,7 @@ impl Platform {
         loop {
             let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
             work.retain(|thread| !thread.is_finished());
-            let left = work.len();
+            let left = work.len() + self.migrations.load(Ordering::Acquire);
             drop(work);
             if left == 0 || Instant::now() >= deadline {
                 self.stop();

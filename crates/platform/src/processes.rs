@@ -13,13 +13,13 @@ use faults::Lie;
 use history::NodeId;
 use scenario::Failover;
 
-use crate::decisions::{Occurrence, leader_to_watch};
+use crate::decisions::Occurrence;
 use crate::platform::Platform;
 
 /// How often a leader is asked whether it is there. A question that is not answered takes its own time.
 const ASK_EVERY: Duration = Duration::from_millis(200);
-/// How long a database may take to end in order.
-const STOP_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a database has to end in order before it is killed.
+pub const STOP_PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may take until it is known that killed processes have ended.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -34,26 +34,24 @@ impl Platform {
     /// The processes of this VM's database were struck. A leader that does not answer is watched until it does again, after
     /// `over` is set, or is switched off and another promoted.
     pub fn processes_struck(self: &Arc<Self>, vm: NodeId, over: Arc<AtomicBool>) {
-        let (Some(leader), Failover::Promote { after }) =
-            (leader_to_watch(&self.view(), &[vm]), self.failover)
-        else {
-            return;
-        };
-        self.clone().begin(format!("watch {leader}"), move |platform| {
+        let Failover::Promote { after } = self.failover else { return };
+        self.clone().begin(format!("watch {vm}"), move |platform| {
             let mut silent_since: Option<Instant> = None;
             loop {
                 let asked = Instant::now();
-                if !platform.datacentre.vms[leader].is_on() {
+                if !platform.datacentre.vms[vm].is_on() {
                     // It was lost in another way, and what follows from that follows.
                     return;
                 }
-                let answers = platform.engine.leader(&[platform.node(leader)]).silent.is_empty();
+                // One that is being promoted may have been struck before it was known to lead.
+                let answers =
+                    platform.leader() != vm || platform.engine.leader(&[platform.node(vm)]).silent.is_empty();
                 silent_since = if answers { None } else { silent_since.or(Some(asked)) };
                 if silent_since.is_some_and(|since| since.elapsed() >= after) {
                     let why =
-                        format!("the database on {leader} has not answered for {:.1} s", after.as_secs_f64());
-                    if platform.fence(leader, &why) {
-                        platform.follow(&Occurrence::LeaderSilent(leader));
+                        format!("the database on {vm} has not answered for {:.1} s", after.as_secs_f64());
+                    if platform.fence(vm, &why) {
+                        platform.follow(&Occurrence::LeaderSilent(vm));
                     }
                     return;
                 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use engine::{EngineError, Node};
 use history::{EventKind, NodeId, PlatformAction};
 
+use crate::decisions::Occurrence;
 use crate::platform::{Platform, Promotions, RETRY};
 
 impl Platform {
@@ -97,6 +98,11 @@ impl Platform {
                     let node = promotion.leader.clone();
                     self.events.say(EventKind::Platform { action: PlatformAction::Promote, node, what });
                     self.events.say(EventKind::Leader { node: promotion.leader });
+                    drop(turn);
+                    // One that was lost before it was known to lead was not missed.
+                    if let Some(leader) = leader.filter(|leader| !self.datacentre.vms[*leader].is_on()) {
+                        self.follow(&Occurrence::VmsLost(vec![leader]));
+                    }
                     return;
                 }
                 Err(error) => {

@@ -61,6 +61,7 @@ mod tests {
             capacity: Capacity::default(),
             is_on: true,
             is_isolated: false,
+            is_for_storage: false,
         };
         let rule = |strength| Rule {
             bond: Bond::Apart { vms: vec![NodeId::FIRST, NodeId::new(1)], by: Group::Host },

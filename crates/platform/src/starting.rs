@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{MutexGuard, PoisonError};
+use std::time::Instant;
 
 use faults::Lie;
 use history::{EventKind, HostId, NodeId, PlatformAction};
@@ -71,7 +72,9 @@ impl Platform {
         mine.unwrap_or(Decision::Wait { vm, obstacles: Vec::new() })
     }
 
-    pub(crate) fn restart_elsewhere(&self, vm: NodeId, left: Left) {
+    /// Starts it on whichever host can have it, unless it has power. One that was lost again since `began` has a decision of its
+    /// own, with its own wait.
+    pub(crate) fn restart_elsewhere(&self, vm: NodeId, left: Left, began: Instant) {
         self.waits_for_a_host(vm, left);
         let mut told = false;
         let mut told_waiting = String::new();
@@ -80,6 +83,9 @@ impl Platform {
             let hand = self.hands[vm].lock().unwrap_or_else(PoisonError::into_inner);
             if self.datacentre.vms[vm].is_on() {
                 return self.is_placed(vm);
+            }
+            if self.was_lost_since(vm, began) {
+                return;
             }
             // Its own host may have had power again since: then it may run there as well.
             let left_now = self.placing().waiting.get(&vm).copied().unwrap_or(left);
@@ -184,7 +190,7 @@ impl Platform {
             };
             drop((hand, turn));
             if matches!(self.failover, Failover::HaRestart { .. }) {
-                return self.restart_elsewhere(vm, Left::Room);
+                return self.restart_elsewhere(vm, Left::Room, Instant::now());
             }
             let at_home: Vec<_> = obstacles.into_iter().filter(|(host, _)| *host == home).collect();
             self.tell_waiting(vm, &obstacles_in_words(&at_home, &self.cluster), &mut told);

@@ -35,9 +35,7 @@ use lab::entrance::EntranceError;
 use lab::probe::NodeNamespaces;
 use lab::protocol::{FileAction, MAKING, NODE_USER, NodeSetUp, SOCKETS, VOLUME};
 use lab::routing::RoutingError;
-use storage::Canary;
-use storage::NodeVolume;
-use storage::OpenError;
+use storage::{Canary, NodeVolume, OpenError};
 
 pub use self::holds::Holder;
 use self::holds::VmLimits;
@@ -160,6 +158,8 @@ pub struct Vm {
     whole: Option<Whole>,
     /// A lie that tests plant: a process outlives its power-off.
     leaves_process: bool,
+    /// Held while its power is cut: it has no power from the beginning, and may have it again only once its volume is closed.
+    being_cut: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -188,7 +188,21 @@ impl Vm {
         }
         let (name, state) = (set_up.name.clone(), Mutex::default());
         let held = VmLimits::default();
-        Ok(Vm { name, network, set_up, shares, held, volume, clock, canary, whole, leaves_process, state })
+        let being_cut = Mutex::default();
+        Ok(Vm {
+            name,
+            network,
+            set_up,
+            shares,
+            held,
+            volume,
+            clock,
+            canary,
+            whole,
+            leaves_process,
+            being_cut,
+            state,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -201,6 +215,7 @@ impl Vm {
     /// # Errors
     /// When the lab cannot boot it or it cannot be joined to the network. It is off then, and its volume closed.
     pub fn power_on(&self, host: HostId, place: &[String], may_force: bool) -> Result<(), VmError> {
+        drop(self.being_cut.lock());
         let (node, tun, mount) = self.boot_on_volume((host, may_force))?;
         let node = Arc::new(node);
         self.canary.boots(&node, self.forced_open());
@@ -222,17 +237,6 @@ impl Vm {
             let _ = self.power_off(PowerCut::OfNode);
         }
         told
-    }
-
-    /// Ends a boot that failed.
-    fn give_up(&self, node: &lab::Node, mount: Option<&Mount>) {
-        node.strike();
-        if let Some(mount) = mount {
-            mount.power_off();
-        }
-        node.power_off();
-        // Why the boot failed is what is told.
-        let _ = self.take_back(mount, PowerCut::OfNode);
     }
 
     fn boot_on_volume(
@@ -292,6 +296,7 @@ impl Vm {
     /// # Errors
     /// When the fabric is gone; the node is off all the same.
     pub fn power_off(&self, cut: PowerCut) -> Result<(), VmError> {
+        let _being_cut = self.being_cut.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(boot) = self.state().boot.take() else { return Ok(()) };
         self.canary.ends(&self.volume.whereabouts());
         let detached = self.network.fabric.detach(boot.port);

@@ -91,7 +91,7 @@ pub(crate) fn by_name<'n>(
 /// still to the end leave no rows, and that is zero, not a gap.
 pub(crate) fn recorded_until(run: &RunDirectory, loads: &[LoadSeconds]) -> u64 {
     let last_row = results::recorded_until(loads);
-    if run.is_derived {
+    if !run.has_ended {
         return last_row;
     }
     let last_event_s = run.events.iter().map(|event| event.t_s).fold(0.0, f64::max);

@@ -28,10 +28,10 @@ pub(crate) fn badge(verdict: Verdict) -> String {
 /// The table of expectations.
 pub(crate) fn expectations(run: &RunDirectory) -> String {
     if run.result.expectations.is_empty() {
-        let why = if run.is_derived {
-            "The run ended before the expectations were judged."
-        } else {
+        let why = if run.has_ended {
             "The scenario has no expectations."
+        } else {
+            "The run ended before the expectations were judged."
         };
         return format!("<p>{why}</p>");
     }

@@ -41,9 +41,9 @@ fn links_of(run: &RunDirectory) -> Vec<LinkResult> {
         for row in &run.links {
             let link = by_name.entry(&row.link).or_default();
             link.name.clone_from(&row.link);
-            link.packets += row.packets;
-            link.bytes += row.bytes;
-            link.dropped_packets += row.dropped_packets;
+            link.packets = link.packets.saturating_add(row.packets);
+            link.bytes = link.bytes.saturating_add(row.bytes);
+            link.dropped_packets = link.dropped_packets.saturating_add(row.dropped_packets);
             link.waiting_bytes_max = link.waiting_bytes_max.max(row.waiting_bytes);
             if let Some(share) = row.utilisation {
                 link.utilisation_max = Some(link.utilisation_max.unwrap_or_default().max(share));

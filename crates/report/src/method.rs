@@ -7,8 +7,7 @@ use crate::agents;
 use crate::format;
 use crate::markup::escape;
 use history::RunFacts;
-use results::RunDirectory;
-use results::RunResult;
+use results::{CPU_PARTS, RunDirectory, RunResult};
 
 /// The method in words.
 pub(crate) fn method(run: &RunDirectory) -> String {
@@ -263,12 +262,11 @@ fn kernel_path(result: &RunResult) -> Vec<(String, String)> {
 }
 
 fn cpu(result: &RunResult) -> Vec<(String, String)> {
-    const ORDER: [&str; 5] = ["database", "load", "fabric", "disk", "other"];
     let parts = &result.lab.cpu_seconds;
-    let known = ORDER.iter().filter_map(|part| Some(((*part).to_owned(), *parts.get(*part)?)));
+    let known = CPU_PARTS.iter().filter_map(|part| Some(((*part).to_owned(), *parts.get(*part)?)));
     let others = parts
         .iter()
-        .filter(|(part, _)| !ORDER.contains(&part.as_str()))
+        .filter(|(part, _)| !CPU_PARTS.contains(&part.as_str()))
         .map(|(part, value)| (part.clone(), *value));
     let mut rows: Vec<(String, String)> =
         known.chain(others).map(|(part, value)| (part, format::seconds(value))).collect();

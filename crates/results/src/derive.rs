@@ -13,15 +13,12 @@ use measure::recovery::{self, Baseline, LoadRecord, Second, Struck};
 
 use crate::by_second::{self, LoadSeconds};
 use crate::fault::{FaultLoadResult, FaultResult, RecoveryResult, new_leader_s, of_all};
-use crate::lab::{FailedRollbackResult, InterferenceResult, LabResult, WarningResult};
+use crate::lab::{CPU_PARTS, FailedRollbackResult, InterferenceResult, LabResult, WarningResult};
 use crate::load::{LatencyUs, LoadFigures, LoadResult, OperationResult, PhaseResult};
 use crate::run::{CheckResult, RunResult};
 
 /// Why the verdict is `unknown`, in the first place.
 const NO_RESULT: &str = "the run ended without a result (killed?)";
-
-/// The parts of a run that use CPU time.
-const CPU_PARTS: [&str; 5] = ["database", "load", "fabric", "disk", "other"];
 
 /// The key under which errors stand whose class the timeline does not tell.
 const UNCLASSIFIED: &str = "unclassified";
@@ -125,7 +122,7 @@ fn load_result(load: &LoadFacts, phases: &[PhaseFacts], rows: &[TimelineRow]) ->
     let mut total = LoadResult {
         name: load.name.clone(),
         workload: load.workload.clone(),
-        measured: LoadFigures { clients: Some(load.clients), ..LoadFigures::default() },
+        measured: asked_of(load),
         ..LoadResult::default()
     };
     let mut length_s = 0.0;
@@ -152,6 +149,20 @@ fn load_result(load: &LoadFacts, phases: &[PhaseFacts], rows: &[TimelineRow]) ->
     }
     total.phases = phases;
     total
+}
+
+/// What was asked of a load. Of a rate that changed its mean is not known.
+fn asked_of(load: &LoadFacts) -> LoadFigures {
+    let [least, most] = match load.rate_range_per_s {
+        None => return LoadFigures { clients: Some(load.clients), ..LoadFigures::default() },
+        Some(range) => range,
+    };
+    let (is_steady, range) = (least >= most, [least, most]);
+    LoadFigures {
+        rate_per_s: is_steady.then_some(most),
+        rate_range_per_s: (!is_steady).then_some(range),
+        ..LoadFigures::default()
+    }
 }
 
 fn phase_result(load: &LoadFacts, phase: &PhaseFacts, rows: &[TimelineRow]) -> PhaseResult {

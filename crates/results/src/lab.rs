@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use history::{Event, EventKind, LeadersAtOnce};
 use serde::{Deserialize, Serialize};
 
+/// The parts of a run that use CPU time: the keys of [`LabResult::cpu_seconds`].
+pub const CPU_PARTS: [&str; 5] = ["database", "load", "fabric", "disk", "other"];
+
 /// A link or one way of an edge: what it carried while loads ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {

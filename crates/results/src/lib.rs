@@ -30,8 +30,8 @@ pub use doubts::{AgentDoubt, Doubt};
 pub use fault::{FaultLoadResult, FaultResult, RecoveryResult, fault_name, new_leader_s, of_all};
 pub use hosts_csv::HostRow;
 pub use lab::{
-    FailedRollbackResult, InterferenceResult, KernelPathResult, LabResult, LinkResult, ModelledSyncsResult,
-    PairOfPlaces, PlacementResult, WarningResult,
+    CPU_PARTS, FailedRollbackResult, InterferenceResult, KernelPathResult, LabResult, LinkResult,
+    ModelledSyncsResult, PairOfPlaces, PlacementResult, WarningResult,
 };
 pub use leadership::LeadershipResult;
 pub use links_csv::LinkRow;

@@ -163,15 +163,25 @@ pub fn write(directory: &Path, matrix: &MatrixResult) -> Result<(), MatrixError>
     Ok(whole_file::write(&directory.join(MATRIX), format!("{text}\n").as_bytes())?)
 }
 
-/// Where a run is: below the matrix's directory, which may have been moved with all its runs. Where a `matrix.json` leads
-/// out of it, it is not followed: it may be a stranger's.
+/// Where a run is: below the matrix's directory, which may have been moved with all its runs. Where a `matrix.json` or a link
+/// leads out of it, it is not followed: it may be a stranger's. `None` where there is nothing but such a link.
 #[must_use]
-pub fn found_at(directory: &Path, recorded: &Path) -> PathBuf {
+pub fn found_at(directory: &Path, recorded: &Path) -> Option<PathBuf> {
     let names: Vec<Component<'_>> =
         recorded.components().filter(|name| matches!(name, Component::Normal(_))).collect();
     let end_from = |from: usize| directory.join(names[from..].iter().collect::<PathBuf>());
-    let found = (0..names.len()).map(end_from).find(|path| path.is_dir());
-    found.unwrap_or_else(|| end_from(names.len().saturating_sub(1)))
+    // Whether the names from there on lead over a link.
+    let is_linked = |from: usize| {
+        let mut path = directory.to_owned();
+        names[from..].iter().any(|name| {
+            path.push(name);
+            path.is_symlink()
+        })
+    };
+    let found = (0..names.len()).find(|from| !is_linked(*from) && end_from(*from).is_dir());
+    let last = names.len().saturating_sub(1);
+    let place = found.or_else(|| (!is_linked(last)).then_some(last));
+    place.map(end_from)
 }
 
 #[cfg(test)]
@@ -185,12 +195,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         let run = folder.path().join("cells/2/run-1");
         fs::create_dir_all(&run).expect("a run directory");
-        assert_eq!(found_at(folder.path(), Path::new("/elsewhere/m/cells/2/run-1")), run);
+        let found = |recorded: &str| found_at(folder.path(), Path::new(recorded));
         for elsewhere in ["/elsewhere/m/cells/2/run-1", "cells/2/run-1", "../../cells/2/run-1"] {
-            assert_eq!(found_at(folder.path(), Path::new(elsewhere)), run);
+            assert_eq!(found(elsewhere).as_ref(), Some(&run));
         }
-        assert_eq!(found_at(folder.path(), Path::new("../../..")), folder.path().join(""));
-        assert_eq!(found_at(folder.path(), Path::new("/etc")), folder.path().join("etc"));
+        assert_eq!(found("../../.."), Some(folder.path().join("")));
+        assert_eq!(found("/etc"), Some(folder.path().join("etc")));
+        // Neither over a link in the midst nor over one at the end.
+        std::os::unix::fs::symlink("cells", folder.path().join("linked")).expect("a link");
+        std::os::unix::fs::symlink("/etc", folder.path().join("etc")).expect("a link");
+        assert_eq!(found("linked/2/run-1"), Some(folder.path().join("run-1")));
+        assert_eq!(found("/etc"), None);
     }
 
     #[test]

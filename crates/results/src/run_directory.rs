@@ -33,6 +33,8 @@ pub struct RunDirectory {
     pub result: RunResult,
     /// Whether [`RunDirectory::result`] had to be derived because the run left none.
     pub is_derived: bool,
+    /// Whether the run came to its end and judged. Not so where its result is derived, or was and has been written down since.
+    pub has_ended: bool,
     /// What happened, in the order it happened.
     pub events: Vec<Event>,
     /// How each operation fared in each second.
@@ -141,6 +143,8 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         None => Vec::new(),
     };
     let is_derived = recorded.is_none();
+    let is_end = |event: &Event| matches!(event.kind, EventKind::RunEnded { .. });
+    let has_ended = !is_derived && (events.is_empty() || events.iter().any(is_end));
     let result = match recorded.or_else(|| derive::result(&events, (&timeline, is_timeline_damaged))) {
         Some(result) => result,
         None => return Err(without_a_first_event(directory, &events, notes)),
@@ -151,6 +155,7 @@ pub fn read(directory: &Path) -> Result<RunDirectory, ReadError> {
         path: directory.to_owned(),
         result,
         is_derived,
+        has_ended,
         events,
         timeline,
         is_timeline_damaged,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use history::{EventKind, EventSink, FaultId, Operation, PhaseFacts, RunFacts};
 use load::{Batch, FirstSuccess};
@@ -80,7 +80,9 @@ impl Collector {
         facts: &RunFacts,
         chronicle: Arc<Chronicle>,
     ) -> Result<Collector, CollectorError> {
-        let files = Files::create(directory)?;
+        let clock = chronicle.clone();
+        let started_at = move || SystemTime::now() - Duration::from_secs_f64(clock.now_s().max(0.0));
+        let files = Files::create(directory, started_at)?;
         let (sender, batches) = channel();
         let scene = Arc::new(Mutex::new(Scene::default()));
         let shown = scene.clone();
@@ -143,7 +145,11 @@ impl Files {
         file.flush().map_err(recording(&self.folder))
     }
 
-    pub(crate) fn create(directory: &RunDirectory) -> Result<Files, CollectorError> {
+    /// Empty files. `started_at` tells, once the run's clock goes, when it stood at 0.
+    pub(crate) fn create(
+        directory: &RunDirectory,
+        started_at: impl FnOnce() -> SystemTime + Send + 'static,
+    ) -> Result<Files, CollectorError> {
         let open = |name: &str| {
             let path = directory.file(name);
             match File::create(&path) {
@@ -154,9 +160,8 @@ impl Files {
         let (path, file) = open("timeline.csv")?;
         let csv =
             measure::csv::CsvWriter::new(file).map_err(|source| CollectorError::File { path, source })?;
-        let (path, file) = open("timeline.hlog")?;
-        let hlog = measure::hlog::HlogWriter::new(file, SystemTime::now())
-            .map_err(|source| CollectorError::File { path, source })?;
+        let (_, file) = open("timeline.hlog")?;
+        let hlog = measure::hlog::HlogWriter::new(file, started_at);
         let (_, file) = open("history.jsonl.zst")?;
         let folder = directory.path().to_owned();
         let history = history::HistoryWriter::new(file).map_err(recording(&folder))?;

@@ -100,7 +100,7 @@ pub fn plans(
         Ok(LoadPlan {
             name: load.name.clone(),
             workload: workload_of(load)?,
-            steps: steps(load, scenario),
+            steps: steps(load, &scenario.schedule),
             arrival: match load.pace.arrival {
                 scenario::Arrival::Constant => load::Arrival::Constant,
                 scenario::Arrival::Poisson => load::Arrival::Poisson,
@@ -187,13 +187,14 @@ fn defects(number: usize, scenario: &Scenario, planted: &Planted) -> Defects {
     }
 }
 
-fn steps(load: &scenario::Load, scenario: &Scenario) -> Vec<Step> {
+/// What a load asks, from when on.
+pub(crate) fn steps(load: &scenario::Load, schedule: &[scenario::Phase]) -> Vec<Step> {
     let step = |(from, clients, rate_per_s): (Duration, u32, Option<f64>)| Step {
         from_s: from.as_secs_f64(),
         clients,
         rate_per_s,
     };
-    load.steps(&scenario.schedule).into_iter().map(step).collect()
+    load.steps(schedule).into_iter().map(step).collect()
 }
 
 /// The most clients a load has at once.

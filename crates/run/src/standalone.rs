@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use history::WARM_UP;
 use history::{Event, EventKind, EventWriter, FirstError, PhaseFacts, RunFacts};
@@ -23,6 +23,7 @@ use crate::directory::{DirectoryError, RunDirectory};
 use crate::external::ROLE_PATIENCE;
 use crate::leaders_at_the_end::read_between_looks;
 use crate::preparation::facts_of_load;
+use crate::supervise::INTERRUPTED;
 
 /// How often an interruption is looked for while nothing else happens.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
@@ -142,19 +143,25 @@ pub fn run_alone(
     let missing = let_clients_connect(&handle, plan, interrupted)?;
     let ticks = watch::busy_ticks();
     clock.set_zero(Instant::now());
-    let mut files = Files::create(&directory)?;
+    let zero = SystemTime::now();
+    let mut files = Files::create(&directory, move || zero)?;
     let of_s = (asked.warm_up + asked.length).as_secs();
     let mut record = Record::default();
-    let was_interrupted = listen(&batches, &handle, of_s, interrupted, |batch| {
+    let now_s = || clock.seconds().unwrap_or(0.0);
+    let interrupted_s = listen(&batches, &handle, of_s, (interrupted, &now_s), |batch| {
         record.take(batch, plan, of_s, &mut files, tell)
     })?;
-    let ended_s = clock.seconds().unwrap_or(0.0).min(of_s as f64);
+    let was_interrupted = interrupted_s.is_some();
+    let ended_s = interrupted_s.unwrap_or_else(now_s).min(of_s as f64);
     let busy_share = watch::busy_since(ticks);
     let (cpu, ended_early) = match handle.join() {
         Ok(end) => (end.cpu.total(), None),
         Err(error) => (Duration::ZERO, Some(verdict::ended_early(&error))),
     };
     files.finish()?;
+    if was_interrupted {
+        write_event(&directory, &EventKind::Interrupted { why: INTERRUPTED.to_owned() })?;
+    }
     if let Some(EndedEarly { why, .. }) = &ended_early {
         write_event(&directory, &EventKind::LoadEnded { load: plan.name.clone(), why: why.clone() })?;
     }
@@ -237,15 +244,16 @@ fn leadership(plan: &LoadPlan) -> Leadership {
     }
 }
 
-/// Takes batches until the load has ended; tells it to stop after its time. Whether it was interrupted.
+/// Takes batches until the load has ended; tells it to stop after its time, or when it is interrupted. Returns when that was:
+/// what is under way comes to its end after it.
 fn listen(
     batches: &Receiver<Batch>,
     handle: &load::LoadHandle,
     of_s: u64,
-    interrupted: &dyn Fn() -> bool,
+    (interrupted, now_s): (&dyn Fn() -> bool, &dyn Fn() -> f64),
     mut take: impl FnMut(&Batch) -> Result<(), StandaloneError>,
-) -> Result<bool, StandaloneError> {
-    let mut was_interrupted = false;
+) -> Result<Option<f64>, StandaloneError> {
+    let mut interrupted_s = None;
     loop {
         match batches.recv_timeout(LOOK_AROUND) {
             Ok(batch) => {
@@ -255,10 +263,10 @@ fn listen(
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(was_interrupted),
+            Err(RecvTimeoutError::Disconnected) => return Ok(interrupted_s),
         }
-        if !was_interrupted && interrupted() {
-            was_interrupted = true;
+        if interrupted_s.is_none() && interrupted() {
+            interrupted_s = Some(now_s());
             handle.stop();
         }
     }
@@ -329,12 +337,7 @@ fn facts(asked: &Standalone, started_at: &str, engine_version: String) -> RunFac
         engine_version,
         engine_settings: asked.options.clone(),
         machine: paper::facts_of_this_host(),
-        loads: vec![facts_of_load(
-            &plan.name,
-            &*plan.workload,
-            plan.most_clients(),
-            "this machine".to_owned(),
-        )],
+        loads: vec![facts_of_load(&plan.name, &*plan.workload, &plan.steps, "this machine".to_owned())],
         phases: phases(asked),
         is_external: true,
         ..RunFacts::default()

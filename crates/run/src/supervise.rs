@@ -23,7 +23,7 @@ use crate::preparation::{PreparationError, prepare, remember};
 use crate::prepared::Prepared;
 
 /// Why a run ends early that was told to.
-const INTERRUPTED: &str = "interrupted by a signal";
+pub(crate) const INTERRUPTED: &str = "interrupted by a signal";
 
 /// Why a run on a cluster that exists ends early when nobody waits for it any more.
 const ABANDONED: &str = "the process that started the run is gone";

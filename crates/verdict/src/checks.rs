@@ -194,6 +194,7 @@ mod tests {
             name: "l".to_owned(),
             workload: workload.to_owned(),
             clients: 1,
+            rate_range_per_s: None,
             from: "dc1".to_owned(),
             transaction: "insert".to_owned(),
             statements: Vec::new(),

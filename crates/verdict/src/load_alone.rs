@@ -9,10 +9,10 @@ use std::time::Duration;
 use history::{FirstError, PhaseFacts, RunFacts, Verdict, WARM_UP};
 use load::LoadPlan;
 use measure::{Doubt, Histogram, Timeline, warnings};
-use results::{EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
+use results::{CPU_PARTS, EndedEarly, LabResult, LoadResult, PhaseResult, RunResult, WarningResult};
 
 use crate::checks::checks_of;
-use crate::loads::{load_figures, with_demand};
+use crate::loads::{load_figures, recorded_until, with_demand};
 use crate::reasons::in_words;
 
 /// What is known of a load alone when it has ended.
@@ -64,7 +64,8 @@ impl LoadAlone<'_> {
     fn measured(&self, facts: RunFacts) -> RunResult {
         let plan = self.plan;
         let result_of = |phase: &PhaseFacts| {
-            let (from_s, to_s) = (phase.from_s, phase.to_s.min(self.ended_s));
+            let from_s = phase.from_s;
+            let to_s = recorded_until((from_s, phase.to_s), self.ended_s);
             let figures = self.timeline.summarize(&plan.name, from_s, to_s).unwrap_or_default();
             let figures = load_figures(&figures, plan.workload.transaction_name());
             let measured = with_demand(plan, (from_s, to_s), figures);
@@ -87,10 +88,9 @@ impl LoadAlone<'_> {
             ended_early: self.ended_early.clone(),
             ..LoadResult::default()
         };
-        let lab = LabResult {
-            cpu_seconds: BTreeMap::from([("load".to_owned(), self.cpu.as_secs_f64())]),
-            ..LabResult::default()
-        };
+        let used_s = |part| if part == "load" { self.cpu.as_secs_f64() } else { 0.0 };
+        let cpu_seconds = CPU_PARTS.map(|part| (part.to_owned(), used_s(part))).into();
+        let lab = LabResult { cpu_seconds, ..LabResult::default() };
         RunResult { loads: vec![load], lab, ..RunResult::blank(facts) }
     }
 

@@ -63,7 +63,7 @@ fn phases_that_were(phases: &[PhaseFacts], ended_s: f64) -> Vec<PhaseFacts> {
 
 /// The end of what was recorded of a stretch: a second that had only begun when the loads were told to stop is not a
 /// measured one.
-fn recorded_until((from_s, to_s): (f64, f64), ended_s: f64) -> f64 {
+pub(crate) fn recorded_until((from_s, to_s): (f64, f64), ended_s: f64) -> f64 {
     to_s.min((ended_s + ROUNDING_S).floor()).max(from_s)
 }
 

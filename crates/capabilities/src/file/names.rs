@@ -99,7 +99,7 @@ const LISTS_OF_A_START: &[ListEntry] = &[
         LEADING,
         NODE_VALUES,
         "in a process's command, environment and files: the current leader when the process starts, as an operator \
-         sees it regardless of the network; empty if that is the node itself or there is no leader",
+         sees it regardless of the network; empty if that is the node itself, or if none leads, or several say that they do",
     ),
     (
         FOUNDING,

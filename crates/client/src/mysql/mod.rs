@@ -202,7 +202,10 @@ impl MysqlClient {
                 if refusal.code == verdict::DEADLOCK {
                     self.status = TransactionStatus::Idle;
                 }
-                let definite = !unsettled || verdict::proves_rollback(refusal.code, &refusal.sql_state);
+                // Of a text of several statements those before it are committed.
+                let proves =
+                    answer.completed == 0 && verdict::proves_rollback(refusal.code, &refusal.sql_state);
+                let definite = !unsettled || proves;
                 Err(refused(&self.line.peer, *refusal, definite))
             }
             (Ended::TooLate, _) => Err(self.line.too_late(!unsettled)),

@@ -271,7 +271,8 @@ impl PostgresClient {
                 // Ready again and not told to go: the session lives.
                 self.line.broken = error.ends_the_session() || !matches!(ended, Ended::Whole(()));
                 // A dying server session may have died after its commit, whatever the code.
-                let definite = !unsettled || (!error.ends_the_session() && proves_rollback(&error.code));
+                let definite =
+                    !unsettled || (!error.ends_the_session() && proves_rollback(&error.code, &error.message));
                 Err(self.refused(*error, definite))
             }
             (None, Ended::TooLate) => Err(self.line.too_late(!unsettled)),

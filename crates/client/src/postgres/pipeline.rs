@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::PostgresClient;
 use super::question::{SYNC, write_execution};
 use crate::sql::Execution;
-use crate::statement_kind::{Flight, StatementKind};
+use crate::statement_kind::{Flight, StatementKind, TransactionStatus};
 use crate::{Rows, SessionError};
 
 impl PostgresClient {
@@ -26,6 +26,10 @@ impl PostgresClient {
             return Ok(());
         }
         let flight = Flight::of(kinds.iter().copied(), self.status);
+        // Before CockroachDB 22.1 each of them was then a transaction of its own (its pull requests 74242 and 76792).
+        let are_apart = self.is_compatible
+            && self.status == TransactionStatus::Idle
+            && kinds.first() != Some(&StatementKind::Begin);
         let kind = if flight.commits > 0 { StatementKind::Commit } else { StatementKind::Single };
         self.begin(kind, Instant::now())?;
         for execution in executions {
@@ -40,8 +44,8 @@ impl PostgresClient {
         };
         let ended = poll_fn(|context| self.poll_ready(context, &mut each)).await;
         let mut answer = std::mem::take(&mut self.answer);
-        let committed_before =
-            kinds.get(..answer.completed).unwrap_or_default().contains(&StatementKind::Commit);
+        let before = kinds.get(..answer.completed).unwrap_or_default();
+        let committed_before = before.contains(&StatementKind::Commit) || (are_apart && !before.is_empty());
         let rolled_back = answer.rolled_back && flight.rollbacks == 0 && flight.commits > 0;
         // Judged as a statement of its own kind would be, but for the two cases in which a flight differs: something
         // before the refused statement may have been committed, and a rollback may be what was asked for.

@@ -60,14 +60,20 @@ pub(super) fn class_of(code: &str) -> ErrorClass {
     }
 }
 
-/// Whether an error with this code, in answer to a statement that could commit, proves that nothing was committed.
+/// Whether an error with this code and these words, in answer to a statement that could commit, proves that nothing was
+/// committed.
 ///
 /// Only classes the server raises before it writes its commit record are listed. A cancelled query (57014) is not:
 /// the cancel may strike between the commit record and the answer. Nor is 40003, which says itself that it does
-/// not know, nor anything of the classes 53, 57, 58 and XX.
-pub(super) fn proves_rollback(code: &str) -> bool {
+/// not know, nor anything of the classes 53, 57, 58 and XX. Nor is YugabyteDB's 40001 "Transaction expired or aborted by a
+/// conflict": it asks for the commit again after a timeout, and finds a transaction gone that was committed the first time
+/// (yugabyte-db, issue 5228).
+pub(super) fn proves_rollback(code: &str, message: &str) -> bool {
     let class = code.get(..2).unwrap_or_default();
-    code != "40003" && matches!(class, "0A" | "22" | "23" | "25" | "40" | "42" | "44" | "P0")
+    let may_have_been_committed_before = class == "40" && message.contains("expired");
+    code != "40003"
+        && !may_have_been_committed_before
+        && matches!(class, "0A" | "22" | "23" | "25" | "40" | "42" | "44" | "P0")
 }
 
 #[cfg(test)]
@@ -78,7 +84,7 @@ mod tests {
     #[test]
     fn codes_fall_into_their_classes_and_only_some_prove_a_rollback() {
         let check = |code: &str, class, proof| {
-            assert_eq!((class_of(code), proves_rollback(code)), (class, proof), "{code}");
+            assert_eq!((class_of(code), proves_rollback(code, "words")), (class, proof), "{code}");
         };
         check("40001", ErrorClass::Serialization, true);
         check("40P01", ErrorClass::Serialization, true);
@@ -94,6 +100,8 @@ mod tests {
         check("53100", ErrorClass::Other, false);
         check("", ErrorClass::Other, false);
         check("é1", ErrorClass::Other, false);
+        let expired = "Operation expired: Transaction expired or aborted by a conflict: 40001";
+        assert!(!proves_rollback("40001", expired), "committed before it was asked again, perhaps");
     }
 
     #[test]

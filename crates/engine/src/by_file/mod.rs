@@ -563,7 +563,9 @@ impl Engine for ByFile {
         let deadline = Instant::now() + ELECTION_PATIENCE;
         loop {
             let (asked, mut notes) = self.all_asked(candidates);
-            if let Some((leader, _)) = asked.iter().find(|(_, role)| role.leads) {
+            let leaders: Vec<&String> =
+                asked.iter().filter(|(_, role)| role.leads).map(|(node, _)| node).collect();
+            if let [leader] = leaders[..] {
                 notes.push("the nodes had already elected it".to_owned());
                 let is_other = |node: &String| node != leader;
                 return Ok(Promotion {

@@ -63,15 +63,20 @@ impl ByFile {
         Ok(scope)
     }
 
-    /// The node that leads by its own word, where that is another than this one.
+    /// The node that leads by its own word, where that is another than this one. None where several say so: whom a node was told
+    /// to follow would be chance.
     pub(super) fn leading(&self, node: &dyn Node) -> Vec<BTreeMap<String, String>> {
         let members = self.members().clone();
         let leads = |member: &Member| {
             let other = member.node.upgrade().filter(|other| other.name() != node.name());
             other.is_some_and(|other| self.role(other.as_ref()).is_ok_and(|role| role.leads))
         };
-        let leader = members.iter().enumerate().find(|(_, member)| leads(member));
-        leader.map(|(at, member)| element(at, member)).into_iter().collect()
+        let leaders: Vec<(usize, &Member)> =
+            members.iter().enumerate().filter(|(_, member)| leads(member)).collect();
+        match leaders[..] {
+            [(at, member)] => vec![element(at, member)],
+            _ => Vec::new(),
+        }
     }
 }
 

@@ -128,6 +128,7 @@ impl Faulting {
             self.plant_canaries(number, &dying);
             // What clients feel begins here: one host after the other loses its network and then its processes.
             effect_s = Some(self.events.now_s());
+            self.platform.losing(&dying);
             let power_off = self.datacentre.power_off_hosts(&record.hosts);
             self.tell_who_died(record, &power_off);
             self.note_who_died_elsewhere(number, record, &power_off.died);

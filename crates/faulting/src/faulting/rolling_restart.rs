@@ -189,21 +189,26 @@ impl Round {
         (ended, back)
     }
 
-    /// Waits until every node answers and, where one led at the start, one leads: that one. Before all but the first for the pause, too.
+    /// Waits until every node answers and says of itself that it serves, and, where one led at the start, one leads: that one.
+    /// Before all but the first for the pause, too.
     fn wait_for_all(&self, is_led: bool, is_first: bool) -> Result<Option<NodeId>, String> {
         if !is_first {
             self.rest(self.action.pause)?;
         }
         let began = Instant::now();
         loop {
+            // A database that starts up may take connections and answer nothing on them yet.
+            let roles = self.platform.roles();
             let silent: Vec<String> = self
                 .onlookers
                 .iter()
-                .filter(|onlooker| !onlooker.answers())
+                .filter(|onlooker| {
+                    !onlooker.answers() || roles.silent.contains_key(&onlooker.node.to_string())
+                })
                 .map(|onlooker| onlooker.node.to_string())
                 .collect();
             let why = match silent.as_slice() {
-                [] => match self.platform.leader_by_asking() {
+                [] => match self.platform.leader_by(&roles) {
                     None if is_led => "no node leads".to_owned(),
                     leader => return Ok(leader),
                 },

@@ -28,4 +28,15 @@ impl Vm {
             _ => Ok(()),
         }
     }
+
+    /// Ends a boot that failed.
+    pub(super) fn give_up(&self, node: &lab::Node, mount: Option<&Mount>) {
+        node.strike();
+        if let Some(mount) = mount {
+            mount.power_off();
+        }
+        node.power_off();
+        // Why the boot failed is what is told.
+        let _ = self.take_back(mount, PowerCut::OfNode);
+    }
 }

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use history::EventKind;
 use history::whole_file::{self, Link};
-use history::{Event, EventKind};
-use measure::OperationFigures;
+use measure::{OperationFigures, Restored};
 
 use super::{Run, settings};
 use crate::written::WriteError;
@@ -132,11 +132,14 @@ pub(crate) fn of_matrix(directory: &Path, matrix: &MatrixResult) -> Vec<Given> {
     let mut cells: Vec<_> = matrix.cells.iter().collect();
     cells.sort_by_key(|cell| (cell.cell, cell.repetition));
     let why = |failure: &Option<String>| failure.clone().unwrap_or_else(|| "not made".to_owned());
-    let given = |cell: &&matrix::CellResult| Given {
-        path: matrix::found_at(directory, &cell.run_dir),
-        label: Some(cell.label.clone()),
-        axes: cell.values.clone(),
-        without_result: cell.result.is_none().then(|| why(&cell.failure)),
+    let given = |cell: &&matrix::CellResult| {
+        let is_elsewhere = || "its directory is a link, which is not followed".to_owned();
+        let (path, elsewhere) = match matrix::found_at(directory, &cell.run_dir) {
+            Some(path) => (path, None),
+            None => (cell.run_dir.clone(), Some(is_elsewhere())),
+        };
+        let without_result = cell.result.is_none().then(|| why(&cell.failure)).or(elsewhere);
+        Given { path, label: Some(cell.label.clone()), axes: cell.values.clone(), without_result }
     };
     cells.iter().map(given).collect()
 }
@@ -155,9 +158,12 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
         EventKind::Interrupted { why } => Some(why.clone()),
         _ => None,
     });
-    // What a killed run left may have been written down as its result since.
-    let is_whole = !read.is_derived && (read.events.is_empty() || read.events.iter().any(is_end));
-    let left_out = if is_whole { interrupted } else { Some("the run did not complete".to_owned()) };
+    let ended_early = read.result.loads.iter().find(|load| load.ended_early.is_some());
+    let left_out = match (read.has_ended, ended_early) {
+        (false, _) => Some("the run did not complete".to_owned()),
+        (true, Some(load)) => Some(format!("its load {} ended early", load.name)),
+        (true, None) => interrupted,
+    };
     let mut notes = Vec::new();
     let recorded_s = read.timeline.iter().map(|row| row.second + 1).max().unwrap_or(0);
     let seconds = match seconds(&read, recorded_s) {
@@ -183,10 +189,6 @@ pub(super) fn take(given: &Given) -> Result<Taken, CompareError> {
     })
 }
 
-fn is_end(event: &Event) -> bool {
-    matches!(event.kind, EventKind::RunEnded { .. })
-}
-
 fn leaders(run: &RunDirectory) -> Vec<(f64, String)> {
     let nodes = &run.result.facts.site.nodes;
     let first =
@@ -206,7 +208,10 @@ fn seconds(run: &RunDirectory, recorded_s: u64) -> Result<Seconds, String> {
     let log = whole_file::open(&run.path.join("timeline.hlog"), Link::Refused);
     let log = log.map_err(|error| format!("timeline.hlog: {error}"))?;
     let restored = measure::restore(BufReader::new(log.take(LONGEST_FILE_BYTES)), &run.timeline);
-    let timeline = restored.map_err(|error| error.to_string())?.timeline;
+    let Restored { timeline, truncated } = restored.map_err(|error| error.to_string())?;
+    if truncated {
+        return Err("timeline.hlog is cut off".to_owned());
+    }
     let mut seconds = Seconds::new();
     for load in &run.result.loads {
         let end_s = load.phases.iter().map(|phase| phase.to_s).fold(0.0, f64::max).ceil();

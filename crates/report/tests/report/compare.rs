@@ -58,7 +58,7 @@ impl Runs {
 
 /// The second-by-second file of a run whose ledger inserts take so long, and come so often a second.
 fn write_seconds(run: &Path, latency: Duration, per_s: u64) {
-    let mut seconds = HlogWriter::new(Vec::new(), UNIX_EPOCH).expect("a heading");
+    let mut seconds = HlogWriter::new(Vec::new(), || UNIX_EPOCH);
     for second in 0..60 {
         let mut interval = Interval { load: "ledger".to_owned(), second, operations: Default::default() };
         let insert = interval.operations.entry("insert".to_owned()).or_default();

@@ -155,6 +155,7 @@ fn facts() -> RunFacts {
         name: name.to_owned(),
         workload: workload.to_owned(),
         clients,
+        rate_range_per_s: None,
         from: "dc1".to_owned(),
         transaction: transaction.to_owned(),
         statements,

@@ -32,6 +32,22 @@ fn a_run_without_a_result_is_unknown_and_says_why() {
 }
 
 #[test]
+fn a_page_made_again_once_the_result_was_written_down_is_the_same() {
+    let mut fixture = fixture::host_failure().cut_at(33.4);
+    fixture.result.expectations.clear();
+    let (directory, run) = killed(&fixture);
+    let page = || {
+        report::write(directory.path()).expect("written");
+        std::fs::read_to_string(directory.path().join("report.html")).expect("a page")
+    };
+    let first = page();
+    assert!(first.contains("The run ended before the expectations were judged."));
+    let written_down = serde_json::to_string(&run.result).expect("text");
+    std::fs::write(directory.path().join("result.json"), written_down).expect("written");
+    assert_eq!(page(), first);
+}
+
+#[test]
 fn a_run_that_failed_says_why_and_not_that_it_was_killed() {
     let mut fixture = fixture::host_failure().cut_at(33.4);
     let why = "database: n2 did not start".to_owned();

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use capabilities::Leadership;
 use engine::Engine;
 use history::{LoadFacts, PhaseFacts, RunFacts};
+use load::Step;
 use platform::Datacentre;
 use scenario::units::{format_duration, format_size};
 use scenario::{DiskSync, Failover, Scenario, Volumes};
 use workload::Workload;
 
 use super::error::PreparationError;
-use crate::load_plans::{most_clients, workload_of};
+use crate::load_plans::{steps, workload_of};
 use crate::orders::Orders;
 
 fn volumes_in_words(volumes: Volumes) -> &'static str {
@@ -102,15 +103,17 @@ fn loads_facts(scenario: &Scenario) -> Result<Vec<LoadFacts>, PreparationError> 
 
 fn load_facts(load: &scenario::Load, schedule: &[scenario::Phase]) -> Result<LoadFacts, PreparationError> {
     let workload = workload_of(load)?;
-    Ok(facts_of_load(&load.name, &*workload, most_clients(load, schedule), load.from.to_string()))
+    Ok(facts_of_load(&load.name, &*workload, &steps(load, schedule), load.from.to_string()))
 }
 
-/// What is known of a load with this workload, the most clients it has at once and where they stand.
-pub(crate) fn facts_of_load(name: &str, workload: &dyn Workload, clients: u32, from: String) -> LoadFacts {
+/// What is known of a load with this workload, what it asks and where its clients stand.
+pub(crate) fn facts_of_load(name: &str, workload: &dyn Workload, steps: &[Step], from: String) -> LoadFacts {
+    let rates = || steps.iter().filter_map(|step| step.rate_per_s);
     LoadFacts {
         name: name.to_owned(),
         workload: workload.name().to_owned(),
-        clients,
+        clients: steps.iter().map(|step| step.clients).max().unwrap_or(0),
+        rate_range_per_s: rates().reduce(f64::min).zip(rates().reduce(f64::max)).map(<[f64; 2]>::from),
         from,
         transaction: workload.transaction_name().to_owned(),
         statements: workload.statement_names().into_iter().map(str::to_owned).collect(),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use client::{Session, SessionFuture, SqlSession};
+use history::EventKind;
 use load::{Arrival, LoadPlan, Step};
 use run::{Standalone, StandaloneEnd, StandaloneNews, run_alone};
 use tempfile::TempDir;
@@ -89,6 +90,10 @@ fn a_load_alone_leaves_a_runs_files_and_proves_only_what_it_could_see() {
     let after_a_while = || looks.replace(looks.get() + 1) > 5;
     let end = run_alone(&asked(&server, &out, None, true), &after_a_while, &|_| {}).expect("ran");
     assert!(end.interrupted && told(&end).starts_with("unknown the load was interrupted"), "{}", told(&end));
+    let read = results::read(&end.directory).expect("readable");
+    assert!(read.events.iter().any(|event| matches!(event.kind, EventKind::Interrupted { .. })));
+    assert!(end.result.loads[0].phases.iter().all(|phase| phase.to_s.fract() == 0.0), "whole seconds");
+    assert_eq!(end.result.lab.cpu_seconds.len(), results::CPU_PARTS.len());
 }
 
 #[test]

@@ -97,7 +97,13 @@ impl VmPlatform {
         };
         Cluster {
             hosts: hosts
-                .map(|path| placement::Host { path, capacity, is_on: true, is_isolated: false })
+                .map(|path| placement::Host {
+                    path,
+                    capacity,
+                    is_on: true,
+                    is_isolated: false,
+                    is_for_storage: false,
+                })
                 .collect(),
             vms: nodes.numbered().map(vm).collect(),
             rules: self.rules.clone(),

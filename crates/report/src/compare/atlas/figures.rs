@@ -35,6 +35,8 @@ pub(in crate::compare) enum Seen {
     Value(f64),
     /// More than this: it had not come to its end when the run did. Of lost writes this, or more: not all could be told.
     MoreThan(f64),
+    /// A time that did not come within a run of the atlas, which does not say how long that was.
+    Never,
     /// The run does not say.
     Unknown,
 }
@@ -73,8 +75,16 @@ impl Seen {
     pub(in crate::compare) fn value(self) -> Option<f64> {
         match self {
             Seen::Value(value) => Some(value),
-            Seen::MoreThan(_) | Seen::Unknown => None,
+            Seen::MoreThan(_) | Seen::Never | Seen::Unknown => None,
         }
+    }
+}
+
+/// A time to recover of a run of the atlas.
+fn published(time_s: Option<f64>, run: &Run) -> Seen {
+    match time_s {
+        None if run.never_recovered() => Seen::Never,
+        time_s => Seen::of(time_s),
     }
 }
 
@@ -145,17 +155,17 @@ fn of_fault(ours: &[Ours<'_>], number: FaultId, theirs: &[&Run]) -> Vec<Figure> 
         of(
             Kind::Measured(Quantity::FirstSuccess),
             |fault| recovered(fault.recovery_s.first_success, fault),
-            |run| Seen::of(run.first_success_s),
+            |run| published(run.first_success_s, run),
         ),
         of(
             Kind::Measured(Quantity::BackTo95Percent),
             |fault| recovered(fault.recovery_s.back_to_95_percent, fault),
-            |run| Seen::of(run.back_to_95_percent_s),
+            |run| published(run.back_to_95_percent_s, run),
         ),
         of(
             Kind::Measured(Quantity::Sustained),
             |fault| recovered(fault.recovery_s.sustained, fault),
-            |run| Seen::of(run.sustained_s),
+            |run| published(run.sustained_s, run),
         ),
         of(Kind::LostWrites, |fault| lost(fault.lost()), |run| lost(run.lost())),
     ]
@@ -256,6 +266,8 @@ fn rank(ours: Seen, theirs: &[Seen], better: Better, resolution: f64) -> Rank {
         (Seen::Value(one) | Seen::MoreThan(one), Seen::Value(other)) => {
             Some(if better == Better::Smaller { one - other } else { other - one })
         }
+        // The runs of a cell are as long as ours: it came in the one and not in the other.
+        (Seen::Never, Seen::Value(_)) => Some(f64::INFINITY),
         _ => None,
     };
     let is_worse = |one: Seen, other: Seen| worse_by(one, other).is_some_and(|by| by > resolution);
@@ -272,7 +284,7 @@ fn worst(seen: &[Seen], better: Better) -> Seen {
     let least = seen.iter().filter_map(|seen| match seen {
         Seen::Value(value) if !is_open => Some(*value),
         Seen::MoreThan(value) => Some(*value),
-        Seen::Value(_) | Seen::Unknown => None,
+        Seen::Value(_) | Seen::Never | Seen::Unknown => None,
     });
     let worst = match better {
         Better::Smaller => least.reduce(f64::max),
@@ -288,7 +300,7 @@ fn worst(seen: &[Seen], better: Better) -> Seen {
 fn most_lost(seen: &[Seen]) -> Seen {
     let known = seen.iter().filter_map(|seen| match seen {
         Seen::Value(known) | Seen::MoreThan(known) => Some(*known),
-        Seen::Unknown => None,
+        Seen::Never | Seen::Unknown => None,
     });
     known.reduce(f64::max).map_or(Seen::Unknown, Seen::MoreThan)
 }
@@ -316,6 +328,9 @@ mod tests {
         check(Seen::Value(1.0), &[Seen::MoreThan(2.0)], Better::Smaller, (1, 0));
         check(Seen::Value(3.0), &[Seen::MoreThan(2.0)], Better::Smaller, (0, 0));
         check(Seen::MoreThan(9.0), &[Seen::MoreThan(2.0)], Better::Smaller, (0, 0));
+        // One that came is better than one that never did; of two that never did nobody knows.
+        check(Seen::Value(40.0), &[Seen::Never, Seen::Value(3.0)], Better::Smaller, (1, 1));
+        check(Seen::MoreThan(40.0), &[Seen::Never, Seen::Value(3.0)], Better::Smaller, (0, 1));
     }
 
     #[test]

@@ -180,6 +180,7 @@ pub(super) fn ours(figure: &Figure) -> String {
             format!("at least {}", figure.kind.valued(value))
         }
         Seen::MoreThan(value) => format!("> {}", figure.kind.valued(value)),
+        Seen::Never => "never".to_owned(),
         Seen::Unknown => "unknown".to_owned(),
     }
 }
