@@ -159,12 +159,7 @@ pub fn run_alone(
         Err(error) => (Duration::ZERO, Some(verdict::ended_early(&error))),
     };
     files.finish()?;
-    if was_interrupted {
-        write_event(&directory, &EventKind::Interrupted { why: INTERRUPTED.to_owned() })?;
-    }
-    if let Some(EndedEarly { why, .. }) = &ended_early {
-        write_event(&directory, &EventKind::LoadEnded { load: plan.name.clone(), why: why.clone() })?;
-    }
+    tell_what_ended_it((&directory, plan), interrupted_s, ended_early.as_ref())?;
     if asked.makes_tables && !was_interrupted {
         read_the_end(plan, &clock, &directory)?;
     }
@@ -193,6 +188,23 @@ pub fn run_alone(
     let text = serde_json::to_string_pretty(&result).map_err(recording(directory.path()))?;
     directory.write("result.json", &format!("{text}\n"))?;
     Ok(StandaloneEnd { result, directory: directory.path().to_owned(), interrupted: was_interrupted })
+}
+
+/// Tells that it was interrupted, and that it ended by itself before its time.
+fn tell_what_ended_it(
+    (directory, plan): (&RunDirectory, &LoadPlan),
+    interrupted_s: Option<f64>,
+    ended_early: Option<&EndedEarly>,
+) -> Result<(), StandaloneError> {
+    if let Some(interrupted_s) = interrupted_s {
+        write_event_at(directory, interrupted_s, &EventKind::Interrupted { why: INTERRUPTED.to_owned() })?;
+    }
+    match ended_early {
+        Some(EndedEarly { why, .. }) => {
+            write_event(directory, &EventKind::LoadEnded { load: plan.name.clone(), why: why.clone() })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Waits until the clients have connected; who could not.
@@ -310,9 +322,13 @@ impl Record {
 }
 
 fn write_event(directory: &RunDirectory, kind: &EventKind) -> Result<(), StandaloneError> {
+    write_event_at(directory, 0.0, kind)
+}
+
+fn write_event_at(directory: &RunDirectory, t_s: f64, kind: &EventKind) -> Result<(), StandaloneError> {
     let path = directory.file("events.jsonl");
     let file = File::options().create(true).append(true).open(path).map_err(recording(directory.path()))?;
-    let event = Event { t_s: 0.0, kind: kind.clone() };
+    let event = Event { t_s, kind: kind.clone() };
     EventWriter::new(file).write(&event).map_err(recording(directory.path()))?;
     Ok(())
 }

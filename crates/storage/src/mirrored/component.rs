@@ -502,7 +502,7 @@ mod tests {
             );
         };
         let threads = Arc::<Threads>::default();
-        let port = 30_000 + ((std::process::id() + 7) % 20_000) as u16;
+        let port = own_port(1);
         let component =
             Component::make(folder.path(), (HostId::FIRST, place, port), SETTINGS, threads.clone())
                 .expect("made");
@@ -524,6 +524,11 @@ mod tests {
         }
     }
 
+    /// Between those of volumes and those that the kernel gives to whoever connects.
+    fn own_port(test: u32) -> u16 {
+        25_000 + ((std::process::id() * 2 + test) % 7_000) as u16
+    }
+
     #[test]
     fn a_component_on_a_slow_disk_gives_signs_while_it_works_through_what_has_arrived() {
         const FRAMES: usize = 24;
@@ -533,7 +538,7 @@ mod tests {
         };
         let timeout = Duration::from_millis(200);
         let settings = ComponentSettings { timeout, ..SETTINGS };
-        let port = 30_000 + (std::process::id() % 20_000) as u16;
+        let port = own_port(0);
         let component = Component::make(
             folders[0].path(),
             (HostId::FIRST, place.clone(), port),
