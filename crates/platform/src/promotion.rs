@@ -6,7 +6,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::{EngineError, Node};
+use engine::{EngineError, Node, Promotion};
 use history::{EventKind, NodeId, PlatformAction};
 
 use crate::decisions::Occurrence;
@@ -75,26 +75,7 @@ impl Platform {
                     *turn = Promotions::None;
                     let leader = self.datacentre.vms.named(&promotion.leader);
                     self.state().leader = leader.unwrap_or(lost);
-                    let positions: Vec<String> = promotion
-                        .positions
-                        .iter()
-                        .map(|(node, position)| format!("{node} at {position}"))
-                        .collect();
-                    let distances: Vec<String> = standbys
-                        .iter()
-                        .map(|(vm, apart)| format!("{vm} {:.1} ms", apart.as_secs_f64() * 1e3))
-                        .collect();
-                    let mut what = format!(
-                        "{} promoted, the most advanced of: {}; tie-break: lowest round trip to the lost leader's \
-                         host: {}",
-                        promotion.leader,
-                        positions.join(", "),
-                        distances.join(", ")
-                    );
-                    for remark in promotion.notes {
-                        what.push_str("; ");
-                        what.push_str(&remark);
-                    }
+                    let what = promoted_in_words(&promotion, &standbys);
                     let node = promotion.leader.clone();
                     self.events.say(EventKind::Platform { action: PlatformAction::Promote, node, what });
                     self.events.say(EventKind::Leader { node: promotion.leader });
@@ -118,4 +99,23 @@ impl Platform {
             }
         }
     }
+}
+
+/// Who was promoted, and why this one.
+fn promoted_in_words(promotion: &Promotion, standbys: &[(NodeId, Duration)]) -> String {
+    let positions: Vec<String> =
+        promotion.positions.iter().map(|(node, position)| format!("{node} at {position}")).collect();
+    let distances: Vec<String> =
+        standbys.iter().map(|(vm, apart)| format!("{vm} {:.1} ms", apart.as_secs_f64() * 1e3)).collect();
+    let mut what = format!(
+        "{} promoted, the most advanced of: {}; tie-break: lowest round trip to the lost leader's host: {}",
+        promotion.leader,
+        positions.join(", "),
+        distances.join(", ")
+    );
+    for remark in &promotion.notes {
+        what.push_str("; ");
+        what.push_str(remark);
+    }
+    what
 }

@@ -563,9 +563,8 @@ impl Engine for ByFile {
         let deadline = Instant::now() + ELECTION_PATIENCE;
         loop {
             let (asked, mut notes) = self.all_asked(candidates);
-            let leaders: Vec<&String> =
-                asked.iter().filter(|(_, role)| role.leads).map(|(node, _)| node).collect();
-            if let [leader] = leaders[..] {
+            let mut leaders = asked.iter().filter(|(_, role)| role.leads).map(|(node, _)| node);
+            if let (Some(leader), None) = (leaders.next(), leaders.next()) {
                 notes.push("the nodes had already elected it".to_owned());
                 let is_other = |node: &String| node != leader;
                 return Ok(Promotion {
