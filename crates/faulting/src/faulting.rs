@@ -309,12 +309,11 @@ impl Faulting {
         let (told, changes) = (self.healing_teller(), Changes::from_now(&self.network_changes));
         let is_network_faulty = self.is_network_faulty();
         move |number, mended_s, mut receipt| {
-            if receipt.verdict == Verdict::Fail && (is_network_faulty || changes.have_come()) {
-                receipt.verdict = Verdict::Unknown;
-                let what = "another fault of the network or of power stood, began or ended meanwhile: this is no evidence that it \
-                            did not heal";
-                receipt.evidence.push(what.to_owned());
-            }
+            receipt.doubt_failure(is_network_faulty || changes.have_come(), || {
+                "another fault of the network or of power stood, began or ended meanwhile: this is no evidence that it did \
+                 not heal"
+                    .to_owned()
+            });
             told(number, mended_s, receipt);
         }
     }

@@ -289,23 +289,21 @@ impl Watched {
 
 /// A failure beside nodes that were moved leaves doubt.
 fn doubt_what_moved(seen: &mut Receipt, moved: &[&str]) {
-    if seen.verdict == Verdict::Fail && !moved.is_empty() {
-        seen.verdict = Verdict::Unknown;
+    seen.doubt_failure(!moved.is_empty(), || {
         let names = moved.join(" and ");
-        seen.evidence.push(format!(
+        format!(
             "a migration stunned or moved {names} before the rate, queue or packet size was measured: this is no evidence against the fault"
-        ));
-    }
+        )
+    });
 }
 
 /// A failure after a further change leaves doubt.
 fn doubt_what_changed(seen: &mut Receipt, has_changed: bool) {
-    if seen.verdict == Verdict::Fail && has_changed {
-        seen.verdict = Verdict::Unknown;
-        let told = "another fault of the network or of a host's power began or ended before the rate, queue or packet size was \
-                    measured: this is no evidence against the fault";
-        seen.evidence.push(told.to_owned());
-    }
+    seen.doubt_failure(has_changed, || {
+        "another fault of the network or of a host's power began or ended before the rate, queue or packet size was \
+         measured: this is no evidence against the fault"
+            .to_owned()
+    });
 }
 
 /// Directions that nothing can show leave a receipt in doubt.

@@ -21,6 +21,16 @@ pub struct Receipt {
     pub evidence: Vec<String>,
 }
 
+impl Receipt {
+    /// Leaves it in doubt, and says why, where it is a failure that something else may explain.
+    pub fn doubt_failure(&mut self, may_be_explained: bool, why: impl FnOnce() -> String) {
+        if may_be_explained && self.verdict == ReceiptVerdict::Fail {
+            self.verdict = ReceiptVerdict::Unknown;
+            self.evidence.push(why());
+        }
+    }
+}
+
 /// The round trip between two places: what was asked of the network and what it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundTrip {

@@ -116,10 +116,9 @@ impl Faulting {
                     break receipt;
                 }
             };
-            if receipt.verdict == Verdict::Fail && is_over() {
-                receipt.verdict = Verdict::Unknown;
-                receipt.evidence.push("the fault was healed while the disk was being probed".to_owned());
-            }
+            receipt.doubt_failure(is_over(), || {
+                "the fault was healed while the disk was being probed".to_owned()
+            });
             if before.receipt.verdict != Verdict::Pass {
                 receipt.verdict = receipt.verdict.and(Verdict::Unknown);
                 receipt.evidence.push(format!("before the fault: {}", before.receipt.evidence.join("; ")));
