@@ -29,8 +29,6 @@ pub enum Data {
     On {
         /// Hosts with power that have some of it.
         holds: BTreeMap<HostId, Holds>,
-        /// Hosts that are there for storage.
-        for_storage: BTreeSet<HostId>,
     },
 }
 
@@ -117,12 +115,12 @@ fn start_one(cluster: &Cluster, wanted: &Wanted) -> Decision {
 fn holds(wanted: &Wanted, host: HostId) -> Holds {
     match &wanted.data {
         Data::Anywhere => Holds::Nothing,
-        Data::On { holds, .. } => holds.get(&host).copied().unwrap_or(Holds::Nothing),
+        Data::On { holds } => holds.get(&host).copied().unwrap_or(Holds::Nothing),
     }
 }
 
-fn is_for_storage(wanted: &Wanted, host: HostId) -> bool {
-    matches!(&wanted.data, Data::On { for_storage, .. } if for_storage.contains(&host))
+fn is_for_storage(cluster: &Cluster, wanted: &Wanted, host: HostId) -> bool {
+    wanted.data != Data::Anywhere && cluster.hosts[host].is_for_storage
 }
 
 fn obstacle(cluster: &Cluster, wanted: &Wanted, host: HostId) -> Option<Obstacle> {
@@ -141,10 +139,10 @@ fn obstacle(cluster: &Cluster, wanted: &Wanted, host: HostId) -> Option<Obstacle
     if wanted.tried.contains(&host) {
         return Some(Obstacle::Tried);
     }
-    if matches!(&wanted.data, Data::On { holds, .. } if holds.is_empty()) {
+    if matches!(&wanted.data, Data::On { holds } if holds.is_empty()) {
         return Some(Obstacle::NoData);
     }
-    if group(holds(wanted, host), is_for_storage(wanted, host), wanted.left).is_none() {
+    if group(holds(wanted, host), is_for_storage(cluster, wanted, host), wanted.left).is_none() {
         return Some(Obstacle::ForStorage);
     }
     cluster.obstacle(wanted.vm, host)
@@ -174,7 +172,7 @@ fn candidate(cluster: &Cluster, wanted: &Wanted, host: HostId) -> Candidate {
     Candidate {
         host,
         holds: holds(wanted, host),
-        is_for_storage: is_for_storage(wanted, host),
+        is_for_storage: is_for_storage(cluster, wanted, host),
         broken: cluster.breaches(wanted.vm, host, Strength::Should).len(),
         vms: cluster.others_on(host, wanted.vm).count(),
         names_shared: cluster.names_shared(host, cluster.vms[wanted.vm].last),

@@ -113,7 +113,7 @@ impl Site {
                 Some(on) => {
                     let holds = |(rank, host)| (host, Holds::UpToDate(rank));
                     let holds = on.iter().copied().filter(is_on).enumerate().map(holds).collect();
-                    Data::On { holds, for_storage: BTreeSet::new() }
+                    Data::On { holds }
                 }
             };
             // Where it was lost counts as any other once it is back.

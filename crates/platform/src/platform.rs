@@ -91,17 +91,13 @@ impl Platform {
     ) -> Arc<Platform> {
         let database = &scenario.database;
         let hands = datacentre.vms.iter().map(|_| Mutex::new(())).collect();
-        let mut cluster = database.platform.cluster(&scenario.site, database);
-        for host in database.storage.iter().flat_map(|storage| &storage.for_storage) {
-            cluster.hosts[*host].is_for_storage = true;
-        }
         let platform = Arc::new(Platform {
             datacentre,
             engine,
             failover: database.failover,
             isolation: database.platform.isolation,
             nearness: Nearness::of(&scenario.site),
-            cluster,
+            cluster: database.platform.cluster(&scenario.site, database),
             placing: Mutex::default(),
             events,
             state: Mutex::default(),

@@ -270,7 +270,6 @@ impl Datacentre {
         };
         let with_power = MirroredDisk::hosts_to_start(disk).into_iter().enumerate();
         let holds = with_power.filter(|(_, (host, _))| self.hosts[*host].is_on()).map(rank).collect();
-        let for_storage = self.hosts.ids().filter(|host| disk.is_for_storage(*host)).collect();
-        Data::On { holds, for_storage }
+        Data::On { holds }
     }
 }

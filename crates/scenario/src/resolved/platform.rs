@@ -75,7 +75,11 @@ impl VmPlatform {
     /// The site at the beginning, as the core that decides on placement sees it: every node runs where it was placed.
     #[must_use]
     pub fn cluster(&self, site: &Site, database: &Database) -> Cluster {
-        self.cluster_of(site.hosts.iter().map(super::Host::path), &database.nodes)
+        let mut cluster = self.cluster_of(site.hosts.iter().map(super::Host::path), &database.nodes);
+        for host in database.storage.iter().flat_map(|storage| &storage.for_storage) {
+            cluster.hosts[*host].is_for_storage = true;
+        }
+        cluster
     }
 
     pub(crate) fn cluster_of(

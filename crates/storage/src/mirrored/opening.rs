@@ -133,12 +133,6 @@ impl MirroredDisk {
         numbers
     }
 
-    /// Whether a host is there for components alone.
-    #[must_use]
-    pub fn is_for_storage(&self, host: HostId) -> bool {
-        self.storage.for_storage.contains(&host)
-    }
-
     /// The host of the component that serves.
     #[must_use]
     pub fn serving_host(&self) -> Option<HostId> {
